@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interventions.entry import Entry, Transition
     from interventions.errors import (
         AmbiguousIdError,
+        ArgumentError,
         ConflictError,
         CorruptQueueError,
         LimitError,
@@ -55,6 +56,7 @@ __all__ = [
     "Admission",
     "AdmissionKind",
     "AmbiguousIdError",
+    "ArgumentError",
     "ConflictError",
     "CorruptQueueError",
     "Entry",

@@ -1,104 +1,153 @@
 """What any program calls: `with intervene(...)` puts its failures into the queue, and lets them go
-on to the caller; beside it the three functions that the core document names."""
+on to the caller; beside it the three functions that the core document names.
+
+All but the standard library is loaded when something failed: until then `intervene` costs nothing.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
-
-from interventions.admission.capture import FOREIGN
-from interventions.admission.preparation import prepare_unreadable
-from interventions.errors import SettingsError
-from interventions.health import Health
-from interventions.queue import InterventionQueue, queue_at
-from interventions.storage.error_log import log_emergency
-from interventions.storage.store import Admission, AdmissionKind
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
-
+    from interventions.health import Health
+    from interventions.queue import InterventionQueue
 
 logger = logging.getLogger("interventions")
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-@contextmanager
-def intervene(
-    *,
-    phase: str,
-    session_id: str = "unknown",
-    turn_id: int = 0,
-    type: str = "error",
-    severity: str = "high",
-    tool: str | None = None,
-    error_category: str | None = None,
-    request_id: str | None = None,
-    context: dict[Any, Any] | None = None,
-    queue: InterventionQueue | None = None,
-    home: Path | str | None = None,
-) -> Iterator[None]:
+
+class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorator
     """An exception is put in the queue and goes on unchanged, with a note that names the entry.
 
-    Also a decorator. KeyboardInterrupt, SystemExit and cancellation are no failures. `turn_id` 0
-    means that there is no turn.
+    A context manager, `with` or `async with`, and a decorator of functions and generators, `async`
+    or not. KeyboardInterrupt, SystemExit and cancellation are no failures. `turn_id` 0 means that
+    there is no turn. An argument that cannot be used costs no failure: it is recorded with it
+    (`InterventionRequest.from_exception`).
     """
-    from interventions.admission.request import InterventionType, Severity
 
-    fields: dict[str, Any] = {
-        "type": InterventionType(type),
-        "severity": Severity(severity),
-        "phase": phase,
-        "session_id": session_id,
-        "turn_id": turn_id,
-        "tool": tool,
-        "error_category": error_category,
-        "request_id": request_id,
-        "context": context,
-    }
-    try:
-        yield
-    except Exception as error:
-        intervention_id = _put(error, fields, queue, home)
-        if intervention_id is not None:
-            error.add_note(f"intervention {intervention_id}")
-        raise
+    def __init__(
+        self,
+        *,
+        phase: str,
+        session_id: str = "unknown",
+        turn_id: int = 0,
+        type: str = "error",
+        severity: str = "high",
+        tool: str | None = None,
+        error_category: str | None = None,
+        request_id: str | None = None,
+        context: dict[Any, Any] | None = None,
+        queue: InterventionQueue | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        self._fields: dict[str, Any] = {
+            "type": type,
+            "severity": severity,
+            "phase": phase,
+            "session_id": session_id,
+            "turn_id": turn_id,
+            "tool": tool,
+            "error_category": error_category,
+            "request_id": request_id,
+            "context": context,
+        }
+        self._queue = queue
+        self._home = home
 
-
-def _put(
-    error: Exception,
-    fields: dict[str, Any],
-    queue: InterventionQueue | None,
-    home: Path | str | None,
-) -> str | None:
-    from interventions.admission.request import InterventionRequest
-
-    what = {**fields, "error_type": error.__class__.__name__, "error_message": error}
-    try:
-        place = queue if queue is not None else _queue_at(home)
-        try:
-            request = InterventionRequest.from_exception(error, home=place.home, **fields)
-        except FOREIGN as trouble:
-            failure = prepare_unreadable(SimpleNamespace(**what), trouble)
-            return place.put_prepared(failure).intervention_id
-        return place.put(request).intervention_id
-    except FOREIGN as trouble:  # not even a folder can be found
-        failure = prepare_unreadable(SimpleNamespace(**what), trouble)
-        reason = Admission(AdmissionKind.DROPPED, None, "internal", str(trouble))
-        log_emergency(Path(home) if home else Path(), failure, reason)
+    def __enter__(self) -> None:
         return None
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            self._record(error)
 
-def _queue_at(home: Path | str | None) -> InterventionQueue:
-    """With the settings of the home, or without them rather than not at all."""
-    try:
-        return queue_at(home)
-    except SettingsError as error:
-        logger.warning("the queue's own limits are not used: %s", error)
-        return InterventionQueue(home)
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            from asyncio import to_thread
+
+            await to_thread(self._record, error)
+
+    def __call__(self, function: _Function) -> _Function:
+        import inspect
+        from functools import wraps
+
+        if inspect.iscoroutinefunction(function):
+            around = self._around_coroutine
+        elif inspect.isasyncgenfunction(function):
+            around = self._around_async_generator
+        elif inspect.isgeneratorfunction(function):
+            around = self._around_generator
+        else:
+            around = self._around_call
+        return cast(_Function, wraps(function)(around(function)))
+
+    def _around_call(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            with self:
+                return function(*arguments, **named)
+
+        return call
+
+    def _around_coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*arguments: Any, **named: Any) -> Any:
+            async with self:
+                return await function(*arguments, **named)
+
+        return call
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
+            with self:
+                return (yield from function(*arguments, **named))
+
+        return call
+
+    def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        from contextlib import aclosing
+
+        async def call(*arguments: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+            async with self, aclosing(function(*arguments, **named)) as inner:
+                step = inner.asend(None)
+                while True:
+                    try:
+                        item = await step
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        step = inner.asend((yield item))
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - thrown in for the function
+                        step = inner.athrow(error)
+
+        return call
+
+    def _record(self, error: Exception) -> None:
+        from interventions.queue import record_failure
+
+        intervention_id = record_failure(error, self._fields, self._queue, self._home)
+        if intervention_id is not None:
+            error.add_note(f"intervention {intervention_id}")
 
 
 def create_intervention_request(
@@ -111,13 +160,15 @@ def create_intervention_request(
     """Put a request, or one made of the fields; False only when it was dropped.
 
     As in the document's examples `session_id` and `turn_id` may be left out, and inside an
-    `except` block the traceback of the exception at hand is captured.
+    `except` block the traceback of the exception at hand is captured. Raises ArgumentError.
     """
-    place = queue if queue is not None else queue_at(home)
+    from interventions.queue import queue_at
+
     if intervention is None:
-        intervention = _request(fields, place.home)
+        intervention = _request(fields)
     elif fields:
         raise TypeError("either a request or its fields, not both")
+    place = queue if queue is not None else queue_at(home)
     return bool(place.put(intervention))
 
 
@@ -125,17 +176,21 @@ def resolve_intervention(
     intervention_id: str, resolution: str, *, home: Path | str | None = None
 ) -> None:
     """Mark an intervention as resolved. Raises NotFoundError or ConflictError."""
+    from interventions.queue import queue_at
+
     entry = queue_at(home).resolve(intervention_id, resolution)
     logger.info("Intervention %s resolved: %s", entry["id"], entry["resolution"])
 
 
 def check_queue_health(home: Path | str | None = None) -> Health:
+    from interventions.queue import queue_at
+
     return queue_at(home).health()
 
 
-def _request(fields: dict[str, Any], home: Path) -> InterventionRequest:
+def _request(fields: dict[str, Any]) -> InterventionRequest:
     from interventions.admission.capture import capture
-    from interventions.admission.request import InterventionRequest
+    from interventions.admission.request import validated
 
     error_type = "LimitExceeded" if fields.get("type") == "limit_exceeded" else "Error"
     defaults = {
@@ -150,4 +205,4 @@ def _request(fields: dict[str, Any], home: Path) -> InterventionRequest:
         captured = capture(error)
         for name in ("exception_type", "traceback", "culprit", "location"):
             whole.setdefault(name, getattr(captured, name))
-    return InterventionRequest(**whole)
+    return validated(whole)

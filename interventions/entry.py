@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NotRequired, TypedDict, cast
+from types import NoneType
+from typing import Annotated, Any, TypedDict, cast, get_args, get_type_hints
 
+from interventions.errors import ArgumentError
 from interventions.plaintext import one_line
 from interventions.times import from_text
+
+# ISO 8601 with a zone; the second word is the format of JSON Schema.
+Moment = Annotated[str, "date-time"]
 
 
 class Resolution(TypedDict, total=False):
@@ -65,48 +70,47 @@ class MergedFailure(TypedDict, total=False):
 
 
 class Entry(TypedDict):
-    """An intervention after `complete`. Times are ISO 8601 in UTC; fields of a newer version are
-    kept beside these."""
+    """An intervention after `complete`, with every key: what is absent is None or empty. Fields of
+    a newer version are kept beside these."""
 
     id: str
-    created_at: str
     type: str
     severity: str
     phase: str
     tool: str | None
     error_type: str
     error_message: str
+    context: dict[str, Any]
     session_id: str
     turn_id: int
-    context: dict[str, Any]
-    fingerprint: str
-    occurrences: int
-    first_seen: str
-    last_seen: str
-    resolved_at: str | None
+    created_at: Moment
+    resolved_at: Moment | None
     resolution: str | None
-    dismissed_at: str | None
+    error_category: str | None
+    request_id: str | None
+    traceback: str | None
+    exception_type: str | None
+    culprit: str | None
+    location: str | None
+    environment: dict[str, Any]
+    fingerprint: str
+    fp_version: int | None
+    occurrences: int
+    first_seen: Moment
+    last_seen: Moment
+    latest_sample: Sample | None
     merged: list[MergedFailure]
+    turns: list[int]
+    retry_of: str | None
+    regression_of: str | None
+    regression_note: str | None
     resolutions: list[Resolution]
+    dismissed_at: Moment | None
+    snoozed_until: Moment | None
+    snoozed_until_occurrences: int | None
+    owner: str | None
+    superseded: str | None
     version: int
-    fp_version: NotRequired[int]
-    error_category: NotRequired[str | None]
-    request_id: NotRequired[str | None]
-    traceback: NotRequired[str | None]
-    exception_type: NotRequired[str | None]
-    culprit: NotRequired[str | None]
-    location: NotRequired[str | None]
-    status_code: NotRequired[int | None]
-    environment: NotRequired[dict[str, Any]]
-    latest_sample: NotRequired[Sample | None]
-    turns: NotRequired[list[int]]
-    retry_of: NotRequired[str | None]
-    regression_of: NotRequired[str | None]
-    regression_note: NotRequired[str | None]
-    snoozed_until: NotRequired[str | None]
-    snoozed_until_occurrences: NotRequired[int | None]
-    owner: NotRequired[str | None]
-    superseded: NotRequired[str | None]
 
 
 class EntryFields(TypedDict, total=False):
@@ -146,119 +150,150 @@ ESCALATION = "escalation"
 SEVERITIES = ("critical", "high", "medium")
 TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", ESCALATION)
 
-TIMES = ("created_at", "resolved_at", "dismissed_at", "snoozed_until", "first_seen", "last_seen")
-_NUMBERS = ("version", "occurrences", "turn_id", "snoozed_until_occurrences")
-_TEXTS = (
-    "tool",
-    "error_category",
-    "request_id",
-    "traceback",
-    "exception_type",
-    "culprit",
-    "location",
-    "resolution",
-    "retry_of",
-    "regression_of",
-    "regression_note",
-    "owner",
-    "superseded",
-)
 _ROW_TEXTS = (
     *("fingerprint", "type", "phase", "tool", "error_type", "severity"),
     *("first_seen", "last_seen", "regression_of"),
 )
-_OBJECTS = ("context", "environment", "latest_sample")
-_MOST = 2**63
+# Numbers below this, either way: what SQLite and most languages hold. A sum stays below it.
+MOST = 2**63
 
 
 def complete(entry: Mapping[str, Any]) -> Entry:
     """A hand-written or older entry with what it lacks filled in; what is unknown is kept.
 
     Every field then has its type: a value that should be a text becomes JSON, and a value that
-    should be an object is put into one. Raises ValueError when it cannot be an intervention.
+    should be an object is put into one. Raises ArgumentError when it cannot be an intervention.
     The core document's own example, which has the session and the turn inside `context`, is one.
+    What is written has passed here (`storage`), so that it is read again.
     """
     if not isinstance(entry, Mapping):
-        raise ValueError("an entry is not an object")
+        raise ArgumentError("an entry is not an object", argument="entry")
     if not isinstance(entry.get("id"), str) or not entry["id"]:
-        raise ValueError("an entry has no id")
-    for name in TIMES:
-        if entry.get(name) is not None:
-            try:
-                from_text(entry[name])
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"{entry['id']}: {name}: {error}") from error
-    if entry.get("created_at") is None:
-        raise ValueError(f"{entry['id']} has no created_at")
-    for name in ("merged", "resolutions"):
-        rows = entry.get(name) or []
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise ValueError(f"{entry['id']}: {name} is not a list of objects")
-    for name in _NUMBERS:
-        if not _is_number(entry.get(name) or 0):
-            raise ValueError(f"{entry['id']}: {name} is not a number")
-    turns = entry.get("turns") or []
-    if not isinstance(turns, list) or not all(map(_is_number, turns)):
-        raise ValueError(f"{entry['id']}: turns is not a list of numbers")
-    converted: dict[str, Any] = {
-        name: _text(entry[name]) for name in _TEXTS if entry.get(name) is not None
-    }
-    converted |= {name: _object(entry[name]) for name in _OBJECTS if entry.get(name) is not None}
-    context = converted.get("context", {})
-    whole = {
-        **entry,
-        "tool": None,
-        **converted,
-        "context": context,
-        "type": _text(entry.get("type") or "error"),
-        "severity": _text(entry.get("severity") or "high"),
-        "phase": _text(entry.get("phase") or "unknown"),
-        "error_type": _text(entry.get("error_type") or "unknown"),
-        "error_message": _text(entry.get("error_message") or ""),
-        "session_id": _text(entry.get("session_id") or context.get("session_id") or "unknown"),
-        "turn_id": entry.get("turn_id") or _number(context.get("turn_id")),
-        "fingerprint": _text(entry.get("fingerprint") or ""),
-        "occurrences": entry.get("occurrences") or 1,
-        "first_seen": entry.get("first_seen") or entry["created_at"],
-        "last_seen": entry.get("last_seen") or entry["created_at"],
-        "resolved_at": entry.get("resolved_at"),
-        "resolution": converted.get("resolution"),
-        "dismissed_at": entry.get("dismissed_at"),
-        "merged": [_merged(row) for row in entry.get("merged") or ()],
-        "resolutions": entry.get("resolutions") or [],
-        "version": entry.get("version") or 1,
-    }
+        raise ArgumentError("an entry has no id", argument="id")
+    whole: dict[str, Any] = {**_ABSENT, **entry}
+    name = ""
+    try:
+        for name, kind, convert in _FIELDS:
+            value = whole[name]
+            if value is not None and type(value) is not kind:
+                whole[name] = convert(value)
+    except (ValueError, TypeError) as error:
+        raise _refused(entry, name, str(error)) from error
+    created_at = whole["created_at"]
+    if created_at is None:
+        raise _refused(entry, "created_at", "is missing")
+    for name, default in _DEFAULTS.items():
+        whole[name] = whole[name] or default
+    for name in ("merged", "turns", "resolutions"):
+        whole[name] = whole[name] or []
+    context = whole["context"] = whole["context"] or {}
+    whole["environment"] = whole["environment"] or {}
+    whole["session_id"] = whole["session_id"] or _text(context.get("session_id") or "unknown")
+    whole["turn_id"] = whole["turn_id"] or _number_or_0(context.get("turn_id"))
+    whole["first_seen"] = whole["first_seen"] or created_at
+    whole["last_seen"] = whole["last_seen"] or created_at
     return cast(Entry, whole)
 
 
-def _number(value: Any) -> int:
-    return value if _is_number(value) else 0
+_DEFAULTS: dict[str, Any] = {
+    "type": "error",
+    "severity": "high",
+    **dict.fromkeys(("phase", "error_type"), "unknown"),
+    **dict.fromkeys(("error_message", "fingerprint"), ""),
+    **dict.fromkeys(("occurrences", "version"), 1),
+}
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and abs(value) < _MOST
+def _refused(entry: Mapping[str, Any], name: str, why: str) -> ArgumentError:
+    return ArgumentError(f"{one_line(entry['id'])}: {name} {why}", argument=name)
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _moment(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is not a time in ISO 8601")
+    from_text(value)
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or abs(value) >= MOST:
+        raise ValueError("is not a number below 2**63")
+    return value
+
+
+def _number_or_0(value: Any) -> int:
+    return value if isinstance(value, int) and abs(value) < MOST else 0
+
+
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
+def _numbers(value: Any) -> list[int]:
+    """An entry may have hundreds, and is looked at in every put."""
+    if not isinstance(value, list) or not set(map(type, value)) <= {int}:
+        raise ValueError("is not a list of numbers")
+    if value and not -MOST < min(value) <= max(value) < MOST:
+        raise ValueError("has a number that is not below 2**63")
+    return value
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    if value and not (isinstance(value, list) and all(isinstance(row, dict) for row in value)):
+        raise ValueError("is not a list of objects")
+    return value or []
+
+
+def _merged_rows(value: Any) -> list[dict[str, Any]]:
+    return [_merged(row) for row in _rows(value)]
+
+
 def _merged(row: dict[str, Any]) -> dict[str, Any]:
-    converted: dict[str, Any] = {
-        name: _text(row[name]) for name in _ROW_TEXTS if row.get(name) is not None
-    }
-    if not _is_number(row.get("count", 1)):
+    converted: dict[str, Any] = {}
+    for name in _ROW_TEXTS:
+        value = row.get(name)
+        if value is not None and type(value) is not str:
+            converted[name] = _text(value)
+    if row.get("count", 1) != _number_or_0(row.get("count", 1)):
         converted["count"] = 1
     if not isinstance(row.get("sample") or {}, dict):
         converted["sample"] = _object(row["sample"])
-    turns = row.get("turns") or []
-    if not isinstance(turns, list) or not all(map(_is_number, turns)):
+    try:
+        _numbers(row.get("turns") or [])
+    except ValueError:
         converted["turns"] = []
     return row | converted if converted else row
+
+
+_CONVERTER_OF: dict[Any, Callable[[Any], Any]] = {
+    str: _text,
+    Moment: _moment,
+    int: _number,
+    dict[str, Any]: _object,
+    Sample: _object,
+    list[int]: _numbers,
+    list[Resolution]: _rows,
+    list[MergedFailure]: _merged_rows,
+}
+
+
+def _fields() -> list[tuple[str, type | None, Callable[[Any], Any]]]:
+    """(name, type that is taken as it is, what converts another) of each field."""
+    found: list[tuple[str, type | None, Callable[[Any], Any]]] = []
+    for name, hint in get_type_hints(Entry, include_extras=True).items():
+        parts = get_args(hint)
+        kind = next(part for part in parts if part is not NoneType) if NoneType in parts else hint
+        plain = {str: str, Sample: dict, dict[str, Any]: dict}.get(kind)
+        found.append((name, plain, _CONVERTER_OF[kind]))
+    return found
+
+
+_FIELDS = _fields()
+_ABSENT = dict.fromkeys(Entry.__annotations__)
 
 
 def turns_of(entry: Entry) -> list[int]:

@@ -8,6 +8,7 @@ QueueError
 │   └── AmbiguousIdError  `candidates` are the ids that the prefix fits
 ├── ConflictError         somebody else was first, or the entry is not in that state
 │   └── LimitError        reopening or undoing would pass a limit
+├── ArgumentError         a value that the queue does not take; `argument` names it (a ValueError)
 ├── QueryError            a query that cannot be meant
 ├── SettingsError         a setting that cannot be used
 └── NoResumerError        nothing installed can continue a turn
@@ -58,6 +59,26 @@ class ConflictError(QueueError):
 
 class LimitError(ConflictError):
     pass
+
+
+class ArgumentError(QueueError, ValueError):
+    """Nothing was written."""
+
+    def __init__(self, message: str, *, argument: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.argument = argument
+
+
+def expect(argument: str, value: object, *kinds: type) -> None:
+    """Raises ArgumentError for a value of another type; a truth value is no number."""
+    if isinstance(value, kinds) and not isinstance(value, bool):
+        return
+    wanted = " or ".join(_WORDS.get(kind, kind.__name__) for kind in kinds)
+    what = f"{argument} must be {wanted}, not {type(value).__name__}"
+    raise ArgumentError(what, argument=argument)
+
+
+_WORDS = {str: "a text", int: "a whole number", float: "a number", type(None): "None"}
 
 
 class QueryError(QueueError):

@@ -6,32 +6,53 @@ Every change is one transaction of the storage; what changes is decided by pure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container
+import logging
+import os
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from interventions import transitions
-from interventions.admission.capture import FOREIGN
+from interventions.admission.capture import FOREIGN, text_of
 from interventions.admission.decision import limit_in_the_way
 from interventions.admission.notifications import notify
-from interventions.admission.preparation import MAX_MESSAGE, prepare, prepare_unreadable
+from interventions.admission.preparation import MAX_MESSAGE, bare_failure, prepare
 from interventions.admission.put import admit, admit_again, log_admission
-from interventions.entry import Entry, EntryFields, Transition, is_about, is_open
-from interventions.errors import ConflictError, LimitError, NotFoundError, StorageError
+from interventions.entry import Entry, EntryFields, Transition, complete, is_about, is_open
+from interventions.errors import (
+    ArgumentError,
+    ConflictError,
+    LimitError,
+    NotFoundError,
+    SettingsError,
+    StorageError,
+    expect,
+)
 from interventions.home import find_home
 from interventions.reader import QueueReader, all_entries, find_anywhere
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failure
-from interventions.storage.store import Admission, Limits, PutResult, Store, Transaction
+from interventions.storage.store import (
+    Admission,
+    AdmissionKind,
+    Limits,
+    PutResult,
+    Store,
+    Transaction,
+)
 from interventions.times import utc_now
 from interventions.transitions import Actor
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
+
+logger = logging.getLogger("interventions")
 
 
 class ActorOptions(TypedDict, total=False):
@@ -48,7 +69,8 @@ class ChangeOptions(ActorOptions, total=False):
 
 
 class InterventionQueue(QueueReader):
-    """If the storage fails every method raises StorageError, but for `put`, which never raises.
+    """If the storage fails every method raises StorageError, but for `put`, which then answers that
+    the failure was dropped. A bad argument is an ArgumentError, and nothing is written.
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
     found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
@@ -65,18 +87,29 @@ class InterventionQueue(QueueReader):
         lock_timeout_s: float = 5.0,
         store: Store | None = None,
     ) -> None:
-        place = find_home(home)
+        place = _home(home)
+        expect("lock_timeout_s", lock_timeout_s, int, float)
+        if not 0 <= lock_timeout_s < inf:
+            raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
         limits = Limits(max_size, max_per_session, max_per_error_type, max_escalations_per_session)
         super().__init__(place, limits, store if store is not None else _file_store(place))
         self.lock_timeout_s = lock_timeout_s
 
     def put(self, request: InterventionRequest) -> Admission:
-        """Admit one failure. What cannot be stored goes to the emergency log, else to stderr."""
-        try:
-            failure = prepare(request, self.home)
-        except FOREIGN as error:
-            failure = prepare_unreadable(request, error)
-        return self.put_prepared(failure)
+        """Admit one failure. What cannot be stored goes to the emergency log, else to stderr.
+
+        Raises ArgumentError for what is no request, or has fields that could not be read again.
+        """
+        from interventions.admission.request import InterventionRequest
+
+        expect("request", request, InterventionRequest)
+        return self.put_prepared(prepare(request, self.home))
+
+    async def aput(self, request: InterventionRequest) -> Admission:
+        """`put` in a thread: the event loop goes on while somebody else holds the lock."""
+        from asyncio import to_thread
+
+        return await to_thread(self.put, request)
 
     def put_prepared(self, failure: Entry) -> Admission:
         """`put` of a failure as `preparation.py` makes it of a request."""
@@ -100,7 +133,7 @@ class InterventionQueue(QueueReader):
 
         Raises StorageError. Nothing is logged a second time, and nothing is put twice.
         """
-        actor = Actor.current(**options)
+        actor, failure = Actor.current(**options), complete(failure)
         with self.store.transaction(self.lock_timeout_s) as work:
             return admit_again(work, failure, self.limits, self.store, actor).admission
 
@@ -129,7 +162,7 @@ class InterventionQueue(QueueReader):
         self, intervention_id: str, note: str = "", **options: Unpack[ChangeOptions]
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
-        clean = redact_text(note.strip(), MAX_MESSAGE)
+        clean = _clean("note", note)
         fields = partial(transitions.dismiss, note=clean)
         return self._change("dismiss", intervention_id, fields, **options)
 
@@ -139,7 +172,7 @@ class InterventionQueue(QueueReader):
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
         actor, now = Actor.current(**options), utc_now()
-        clean = redact_text(why, MAX_MESSAGE)
+        clean = _clean("why", why)
         with self.store.transaction(self.lock_timeout_s) as work:
             # As they are read: in a transaction an entry has only its latest turns.
             about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
@@ -164,8 +197,6 @@ class InterventionQueue(QueueReader):
         **options: Unpack[ChangeOptions],
     ) -> Entry:
         """Exactly one of the three. It stays open; more of the same are counted on it."""
-        if until is not None and until.tzinfo is None:
-            raise ValueError(f"{until.isoformat()} has no time zone")
         fields = partial(
             transitions.snooze, until=until, duration=duration, until_n_more=until_n_more
         )
@@ -179,7 +210,7 @@ class InterventionQueue(QueueReader):
         self, intervention_id: str, owner: str | None, **options: Unpack[ChangeOptions]
     ) -> Entry:
         """`owner=None` takes it from its owner."""
-        name = redact_text(owner, 100) if owner else None
+        name = _clean("owner", owner, 100) or None if owner is not None else None
         fields = partial(transitions.assign, owner=name)
         return self._change("assign", intervention_id, fields, **options)
 
@@ -223,6 +254,7 @@ class InterventionQueue(QueueReader):
         **options: Unpack[ActorOptions],
     ) -> Entry:
         """The entry after the change."""
+        expect("intervention_id", intervention_id, str)
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
@@ -249,6 +281,7 @@ class InterventionQueue(QueueReader):
 
     def check_version(self, entry: Entry, version: int | None) -> None:
         """Raises ConflictError for another version than that, with who made it."""
+        expect("expected_version", version, int, NoneType)
         if version is None or entry["version"] == version:
             return
         journal = list(self.store.journal(entry["id"]))
@@ -262,10 +295,57 @@ class InterventionQueue(QueueReader):
 
 def queue_at(home: Path | str | None = None) -> InterventionQueue:
     """The queue of a home, with the settings of that home."""
-    place = find_home(home)
+    place = _home(home)
     settings = asdict(queue_settings(place))
     del settings["refuse_when_full"]  # is for whoever begins turns
     return InterventionQueue(place, **settings)
+
+
+def record_failure(
+    error: Exception,
+    about: Mapping[str, Any],
+    queue: InterventionQueue | None,
+    home: Path | str | None,
+) -> str | None:
+    """`put` for whoever stands in an `except`: it never raises, and records what it can. The id of
+    the entry, None when there is none. `about` is for `InterventionRequest.from_exception`."""
+    try:
+        place = queue if queue is not None else _queue_or_default(home)
+        try:
+            from interventions.admission.request import InterventionRequest
+
+            request = InterventionRequest.from_exception(error, home=place.home, **about)
+            return place.put(request).intervention_id
+        except FOREIGN as trouble:
+            return place.put_prepared(bare_failure(error, trouble)).intervention_id
+    except FOREIGN as trouble:  # not even a folder can be found
+        reason = Admission(AdmissionKind.DROPPED, None, "internal", text_of(trouble))
+        log_emergency(Path(), bare_failure(error, trouble), reason)
+        return None
+
+
+def _queue_or_default(home: Path | str | None) -> InterventionQueue:
+    """With the settings of the home, or without them, or the queue of another home, rather than
+    not at all."""
+    try:
+        return queue_at(home)
+    except SettingsError as error:
+        logger.warning("the queue's own limits are not used: %s", error)
+        return InterventionQueue(home)
+    except ArgumentError as error:
+        logger.warning("%s; the nearest home is used", error)
+        return _queue_or_default(None)
+
+
+def _home(home: Path | str | None) -> Path:
+    try:
+        place = find_home(home)
+        if b"\0" not in os.fsencode(place):
+            return place
+        why = "it holds a null character"
+    except (TypeError, ValueError, RuntimeError) as error:
+        why = str(error)
+    raise ArgumentError(f"home is no folder: {why}", argument="home", hint="give a path")
 
 
 def _file_store(home: Path) -> Store:
@@ -274,8 +354,13 @@ def _file_store(home: Path) -> Store:
     return FileStore(home)
 
 
+def _clean(argument: str, text: str, limit: int = MAX_MESSAGE) -> str:
+    expect(argument, text, str)
+    return redact_text(text.strip(), limit)
+
+
 def _note(note: str) -> str:
-    clean = redact_text(note.strip(), MAX_MESSAGE)
+    clean = _clean("note", note)
     if not clean:
-        raise ValueError("a resolution needs a note")
+        raise ArgumentError("a resolution needs a note", argument="note")
     return clean

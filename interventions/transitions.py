@@ -14,12 +14,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from types import NoneType
 from typing import cast
 
-from interventions.entry import Entry, EntryFields, Resolution, Transition, is_open, state_of
-from interventions.errors import ConflictError
+from interventions.entry import (
+    MOST,
+    Entry,
+    EntryFields,
+    Resolution,
+    Transition,
+    is_open,
+    state_of,
+)
+from interventions.errors import ArgumentError, ConflictError, expect
+from interventions.secrets.redaction import redact_text
 from interventions.storage.store import Transaction
 from interventions.times import to_text
+
+_MAX_NAME = 100
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,11 @@ class Actor:
 
     @classmethod
     def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
-        return cls(by or _user(), via, _host())
+        expect("by", by, str, NoneType)
+        expect("via", via, str)
+        return cls(
+            redact_text(by, _MAX_NAME) if by else _user(), redact_text(via, _MAX_NAME), _host()
+        )
 
     def line(self, action: str, intervention_id: str | None, now: datetime) -> Transition:
         """What every line of the journal has."""
@@ -84,16 +100,13 @@ def snooze(
     until_n_more: int | None,
 ) -> EntryFields:
     _must_be_open(entry, now, "snooze")
-    until = _after(now, duration) if duration is not None else until
-    if (until is None) == (until_n_more is None):
-        raise ValueError("snooze needs either a time or a number of occurrences")
-    if until is not None and until <= now:
-        raise ValueError(f"{to_text(until)} is not in the future")
-    if until_n_more is not None and until_n_more < 1:
-        raise ValueError("until_n_more must be at least 1")
-    wake_at = entry["occurrences"] + until_n_more if until_n_more else None
+    if sum(value is not None for value in (until, duration, until_n_more)) != 1:
+        raise ArgumentError("snooze needs a time, a duration or a number", argument="until")
+    wake_at = None if until_n_more is None else _count_after(entry["occurrences"], until_n_more)
+    if duration is not None:
+        until = _after(now, duration)
     return {
-        "snoozed_until": to_text(until) if until else None,
+        "snoozed_until": None if until is None else _future(until, now),
         "snoozed_until_occurrences": wake_at,
     }
 
@@ -193,10 +206,30 @@ def undo(entry: Entry, line: Transition) -> EntryFields:
 
 
 def _after(now: datetime, duration: timedelta) -> datetime:
+    expect("duration", duration, timedelta)
     try:
         return now + duration
     except OverflowError as error:
-        raise ValueError(f"{duration.days} days from now is after the year 9999") from error
+        what = f"{duration.days} days from now is after the year 9999"
+        raise ArgumentError(what, argument="duration") from error
+
+
+def _future(until: datetime, now: datetime) -> str:
+    expect("until", until, datetime)
+    try:
+        text = to_text(until)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"until: {error}", argument="until") from error
+    if until <= now:
+        raise ArgumentError(f"{text} is not in the future", argument="until")
+    return text
+
+
+def _count_after(occurrences: int, more: int) -> int:
+    expect("until_n_more", more, int)
+    if not 1 <= more < MOST - occurrences:
+        raise ArgumentError("until_n_more must be from 1 to 2**62", argument="until_n_more")
+    return occurrences + more
 
 
 def _must_be_open(entry: Entry, now: datetime, action: str) -> None:

@@ -16,6 +16,7 @@ from typing import cast
 
 from interventions.entry import (
     ESCALATION,
+    MOST,
     Entry,
     MergedFailure,
     Sample,
@@ -149,7 +150,7 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
     """
     changed: Entry = {
         **entry,
-        "occurrences": entry["occurrences"] + failure["occurrences"],
+        "occurrences": _sum(entry["occurrences"], failure["occurrences"]),
         "last_seen": max(entry["last_seen"], failure["last_seen"]),
         "severity": min(entry["severity"], failure["severity"], key=severity_rank),
     }
@@ -166,6 +167,10 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
 
 def _with_latest(turns: list[int] | None, turn: int) -> list[int]:
     return [*(known for known in turns or () if known != turn), turn]
+
+
+def _sum(count: int, more: int) -> int:
+    return min(count + more, MOST - 1)
 
 
 def sample_of(failure: Entry) -> Sample:
@@ -228,7 +233,7 @@ def _counted(row: MergedFailure, failure: Entry, turn: int) -> MergedFailure:
     again: MergedFailure = {
         **row,
         "severity": min(severities, key=severity_rank),
-        "count": row.get("count", 1) + failure["occurrences"],
+        "count": _sum(row.get("count", 1), failure["occurrences"]),
         "last_seen": failure["last_seen"],
     }
     if turn:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
-from interventions.admission.capture import capture
+from interventions.admission.capture import capture, text_of
 from interventions.admission.environment import environment
 from interventions.admission.fingerprint import FP_VERSION, fingerprint
-from interventions.entry import new_id
+from interventions.entry import MOST, new_id
+from interventions.errors import ArgumentError
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 
@@ -38,7 +48,24 @@ def _writable(value: Any) -> Any:
     return value
 
 
+def _findable(value: str) -> str:
+    if not value.isprintable() or value != value.strip():
+        raise ValueError("should be printable text without spaces around it")
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("should be in the years 1 to 9999 in UTC") from error
+
+
 Text = Annotated[str, BeforeValidator(_writable)]
+Name = Annotated[Text, AfterValidator(_findable), Field(min_length=1, max_length=200)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Number = Annotated[int, Field(gt=-MOST, lt=MOST)]
+Count = Annotated[int, Field(ge=1, lt=MOST)]
 
 
 class InterventionRequest(BaseModel):
@@ -56,13 +83,13 @@ class InterventionRequest(BaseModel):
     error_type: Text
     error_message: Text
     session_id: Text
-    turn_id: int
+    turn_id: Number
 
     tool: Text | None = None
     context: dict[Any, Any] = Field(default_factory=dict)
-    created_at: AwareDatetime = Field(default_factory=utc_now)
-    id: str = Field(default_factory=lambda data: new_id(data["created_at"]))
-    resolved_at: AwareDatetime | None = None
+    created_at: Moment = Field(default_factory=utc_now)
+    id: Name = Field(default_factory=lambda data: new_id(data["created_at"]))
+    resolved_at: Moment | None = None
     resolution: Text | None = None
 
     error_category: Text | None = None
@@ -71,12 +98,12 @@ class InterventionRequest(BaseModel):
     exception_type: Text | None = None
     culprit: Text | None = None
     location: Text | None = None
-    fingerprint: str = ""
-    fp_version: int = FP_VERSION
+    fingerprint: Annotated[Text, Field(max_length=200)] = ""
+    fp_version: Number | None = FP_VERSION
 
-    occurrences: int = Field(default=1, ge=1)
-    first_seen: AwareDatetime = Field(default_factory=lambda data: data["created_at"])
-    last_seen: AwareDatetime = Field(default_factory=lambda data: data["created_at"])
+    occurrences: Count = 1
+    first_seen: Moment = Field(default_factory=lambda data: data["created_at"])
+    last_seen: Moment = Field(default_factory=lambda data: data["created_at"])
     latest_sample: dict[str, Any] | None = None
     merged: list[dict[str, Any]] = Field(default_factory=list)
 
@@ -84,11 +111,11 @@ class InterventionRequest(BaseModel):
     regression_of: str | None = None
     regression_note: Text | None = None
     resolutions: list[dict[str, Any]] = Field(default_factory=list)
-    dismissed_at: AwareDatetime | None = None
-    snoozed_until: AwareDatetime | None = None
-    snoozed_until_occurrences: int | None = None
+    dismissed_at: Moment | None = None
+    snoozed_until: Moment | None = None
+    snoozed_until_occurrences: Number | None = None
     owner: Text | None = None
-    version: int = Field(default=1, ge=1)
+    version: Count = 1
     environment: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
@@ -109,15 +136,16 @@ class InterventionRequest(BaseModel):
         retry_of: str | None = None,
         home: Path | str | None = None,
     ) -> Self:
-        """Everything that is known at raise time, and nothing that could raise once more.
+        """Everything that is known at raise time. It stands in an `except`, so that it raises
+        nothing of its own: an argument that cannot be used is told in `context["refused"]`.
 
         `environment` adds what only the caller knows (configuration, model and recipe hashes).
         `retry_of` is the id of the entry whose turn is being retried.
         """
         captured = capture(error)
-        return cls(
-            type=InterventionType(type),
-            severity=Severity(severity),
+        fields: dict[str, Any] = dict(
+            type=type,
+            severity=severity,
             phase=phase,
             tool=tool,
             error_type=error.__class__.__name__,
@@ -127,8 +155,8 @@ class InterventionRequest(BaseModel):
             culprit=captured.culprit,
             location=captured.location,
             fingerprint=fingerprint(
-                phase=phase,
-                tool=tool,
+                phase=text_of(phase),
+                tool=None if tool is None else text_of(tool),
                 exception_type=captured.exception_type,
                 message=redact_text(captured.message),
                 culprit=captured.culprit,
@@ -137,10 +165,14 @@ class InterventionRequest(BaseModel):
             turn_id=turn_id,
             error_category=error_category,
             request_id=request_id,
-            context=context or {},
+            context={} if context is None else context,
             environment=_environment(home, environment),
             retry_of=retry_of,
         )
+        try:
+            return cls(**fields)
+        except ValidationError as trouble:
+            return cls(**_usable(fields, trouble))
 
     @property
     def priority(self) -> int:
@@ -150,8 +182,49 @@ class InterventionRequest(BaseModel):
         return priority(self.model_dump(include={"type", "severity", "phase", "error_category"}))
 
 
+def validated(fields: dict[str, Any]) -> InterventionRequest:
+    """Raises ArgumentError, which names the first of the fields that are wrong."""
+    try:
+        return InterventionRequest(**fields)
+    except ValidationError as error:
+        wrong = _wrong(error)
+        what = "; ".join(f"{name}: {why}" for name, why in wrong.items())
+        raise ArgumentError(what, argument=next(iter(wrong))) from error
+
+
+def _wrong(error: ValidationError) -> dict[str, str]:
+    """By field, why; without those that only follow from another."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return {
+        str(each["loc"][0]): each["msg"]
+        for each in found
+        if each["type"] != "default_factory_not_called"
+    }
+
+
+def _usable(fields: dict[str, Any], trouble: ValidationError) -> dict[str, Any]:
+    """The fields with those replaced that were refused."""
+    refused = {}
+    usable: dict[str, Any] = {**fields}
+    for name, why in _wrong(trouble).items():
+        given = text_of(fields[name])
+        refused[name] = f"{given}: {why}"
+        usable[name] = _INSTEAD.get(name, given)
+    context = {"value": fields["context"]} if "context" in refused else fields["context"]
+    return {**usable, "context": {**context, "refused": refused}}
+
+
+_INSTEAD: dict[str, Any] = {
+    "type": InterventionType.ERROR,
+    "severity": Severity.HIGH,
+    "turn_id": 0,
+    "environment": {},
+}
+
+
 def _environment(home: Path | str | None, extra: dict[str, Any] | None) -> dict[str, Any]:
     try:
         return environment(Path(home) if home else Path.cwd(), extra)
     except Exception as trouble:  # noqa: BLE001 - a broken installation is no reason to lose a failure
-        return {"unknown": f"{trouble.__class__.__name__}: {trouble}", **(extra or {})}
+        known = extra if isinstance(extra, dict) else {}
+        return {"unknown": f"{trouble.__class__.__name__}: {text_of(trouble)}", **known}

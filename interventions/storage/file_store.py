@@ -137,7 +137,7 @@ class FileStore:
             raise storage_error("read", self._path, error) from error
         try:
             state, lines = decode(data, self._cache.lines)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self._move_corrupt_file(error) from error
         self._cache = _FileCache(_mark(found), state, lines)
         return state

@@ -16,11 +16,44 @@ from typing import Any
 from interventions.home import open_private
 
 _BLOCK_BYTES = 1 << 18
+_MAX_DEPTH = 400
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# What JSON does not have (NaN), and numbers longer than Python reads, become text.
+_decode = json.JSONDecoder(parse_constant=str).decode
+_decode_long_numbers = json.JSONDecoder(
+    parse_constant=str, parse_int=lambda digits: int(digits) if len(digits) < 4000 else digits
+).decode
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
     return _encode(record).encode("utf-8", "replace")
+
+
+def decode(text: str) -> Any:
+    """Raises ValueError, also for what is nested so deep that not every caller could read it."""
+    try:
+        value = _decode(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    except ValueError:
+        value = _decode_long_numbers(text)
+    if text.count("[") + text.count("{") > _MAX_DEPTH and _is_too_deep(value):
+        raise ValueError("it is nested too deep")
+    return value
+
+
+def _is_too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            item
+            for one in level
+            for item in (one.values() if isinstance(one, dict) else one)
+            if isinstance(item, dict | list)
+        ]
+    return bool(level)
 
 
 _latest: tuple[Mapping[str, Any], bytes] = ({}, b"{}")
@@ -132,8 +165,8 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     if not line.strip():
         return None
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = decode(line.decode())
+    except ValueError:
         return None
     return record if isinstance(record, dict) else None
 

@@ -6,7 +6,6 @@ beside other writers. Any other layout of the same JSON is read as well, only sl
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -69,13 +68,17 @@ def salvage(data: bytes) -> list[Entry]:
 def _decode_lines(data: bytes, known: Lines) -> tuple[QueueState, Lines]:
     before = {line: entry for entry, line in known.values()}
     rows, _, end = data[len(_HEAD) + 1 :].rpartition(b"\n], ")
-    lines = [(before.get(row) or complete(json.loads(row)), row) for row in rows.split(b",\n")]
-    state = _state([entry for entry, _ in lines], {"version": VERSION, **json.loads(b"{" + end)})
+    lines = [
+        (before.get(row) or complete(jsonl.decode(row.decode())), row) for row in rows.split(b",\n")
+    ]
+    state = _state(
+        [entry for entry, _ in lines], {"version": VERSION, **jsonl.decode("{" + end.decode())}
+    )
     return state, {id(line[0]): line for line in lines}
 
 
 def _decode_whole(data: bytes) -> QueueState:
-    document = json.loads(data.decode("utf-8-sig"))
+    document = jsonl.decode(data.decode("utf-8-sig"))
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
     return _state([complete(entry) for entry in document["interventions"]], document)
@@ -114,7 +117,7 @@ def read_state(path: Path) -> QueueState:
             return QueueState()
     try:
         state = decode(data)[0]
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CorruptQueueError(
             f"{path} does not parse: {error}",
             hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from interventions.entry import Entry, Transition, closed_at, is_open
+from interventions.entry import MOST, Entry, Transition, closed_at, complete, is_open
+from interventions.errors import ArgumentError, expect
 
 
 class AdmissionKind(StrEnum):
@@ -29,8 +30,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            expect(name, value, int)
+            if not 1 <= value < MOST:
+                raise ArgumentError(f"{name} must be at least 1", argument=name)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ class Transaction:
 
     def store(self, entry: Entry, max_size: int) -> None:
         """The entry in the place of the one with its id, or at the end. Closed entries for which
-        there is no room move to the archive."""
+        there is no room move to the archive. ArgumentError for one that could not be read again."""
+        complete(entry)
         entries, at = self.state.entries, 0
         for old in entries:
             if old["id"] == entry["id"]:

@@ -433,7 +433,8 @@ def test_trouble_inside_intervene_is_written_where_the_queue_is(
     with pytest.raises(OSError, match="y"), intervene(phase="p", session_id=odd):
         raise OSError("y")
     assert [entry["error_type"] for entry in queue.entries()] == ["KeyError", "OSError"]
-    assert "could not be prepared" in queue.entries()[0]["context"]["preparation"]
+    assert queue.entries()[0]["session_id"] == "123"
+    assert "valid string" in queue.entries()[0]["context"]["refused"]["session_id"]
     (home / "unified_flow.toml").write_text("[queue]\nmax_size = 'many'")
     with pytest.raises(ValueError, match="z"), intervene(phase="p", session_id="s"):
         raise ValueError("z")
