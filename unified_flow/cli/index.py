@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -15,7 +14,7 @@ from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import counted, progress_bar, say_object, say_result
 
 if TYPE_CHECKING:
-    from unified_flow.retrieval.index_update import IndexReport
+    from unified_flow.retrieval.index_writer import IndexReport
 
 SKIPPED_SHOWN = 20
 
@@ -80,8 +79,8 @@ def index(
 
 
 def _of_report(report: IndexReport) -> dict[str, Any]:
-    return asdict(report) | {
-        "files": report.files,
+    names = ("roots", "files", "added", "changed", "removed", "unchanged", "chunks")
+    return {name: getattr(report, name) for name in names} | {
         "skipped": [{"path": path, "reason": reason} for path, reason in report.skipped],
         "guessed": [{"path": path, "encoding": code} for path, code in report.guessed],
         "unread": [{"path": path, "what": what} for path, what in report.unread],

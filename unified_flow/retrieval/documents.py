@@ -18,14 +18,14 @@ from unified_flow.config.document_roots import (
     resolved,
 )
 from unified_flow.config.settings import Settings, load
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import ConfigError, InputError
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation, explain
+from unified_flow.retrieval.formats.document import require_formats
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
-from unified_flow.retrieval.index_update import IndexReport
-from unified_flow.retrieval.index_writer import Progress
-from unified_flow.retrieval.reading import Reading
+from unified_flow.retrieval.index_writer import IndexReport, Progress
 from unified_flow.retrieval.web_pages import Fetch, fetch_policy_of, page_fetcher
 from unified_flow.turns.passage import Passage
 
@@ -66,8 +66,8 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
     private = [state_folder(home), home / "logs"]
     fetch = page_fetcher(fetch_policy_of(settings.research))
     hybrid = _hybrid_search(index, settings)
-    reading = Reading(**settings.documents.model_dump())
-    return Documents(index, roots, private, fetch=fetch, hybrid=hybrid, reading=reading)
+    require_formats(settings.documents.formats)
+    return Documents(index, roots, private, fetch, hybrid, settings.documents)
 
 
 def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
@@ -162,14 +162,14 @@ class Documents:
         exclude: Sequence[Path] = (),
         fetch: Fetch | None = None,
         hybrid: HybridSearch | None = None,
-        reading: Reading | None = None,
+        reading: DocumentSettings | None = None,
     ) -> None:
         self.index = index
         self._hybrid = hybrid
         self.roots = list(roots) if roots else None
         self.private = list(exclude)
         self._fetch = fetch
-        self._reading = reading or Reading()
+        self._reading = reading
         self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
 

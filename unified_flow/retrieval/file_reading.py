@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import IO
 
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
@@ -26,13 +27,15 @@ from unified_flow.retrieval.formats.chunk import version_in
 from unified_flow.retrieval.formats.document import (
     MAX_BYTES,
     Document,
+    Remarks,
     UnreadableError,
     convertible,
+    extension_of,
     file_bytes,
     parse,
     refuse_unreadable,
 )
-from unified_flow.retrieval.reading import Reading
+from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.retrieval.secret_files import secret_in
 
 _BATCH = 8  # files
@@ -45,18 +48,15 @@ Changed = tuple[FoundFile, bytes | None]
 
 @dataclass
 class ReadFile:
-    """`skipped` says why it has no chunks, `is_readable` is False if the next update may read it.
-    A chunk is what stands in `chunk` after its file and in `term`; a file whose content the index
-    holds (`is_known`) has none."""
+    """`is_readable` is False if the next update may read it. A chunk is what stands in `chunk`
+    after its file, and in `term`; a file whose content the index holds (`is_known`) has none."""
 
     at_ns: int  # since 1970
     digest: bytes = b""
     is_known: bool = False
-    skipped: str | None = None
     is_readable: bool = True
+    remarks: Remarks = field(default_factory=Remarks)
     language: str = ""
-    guessed: str | None = None
-    unread: str | None = None
     length: int = 0  # terms
     versions: set[str] = field(default_factory=set)
     chunks: list[tuple[tuple[object, ...], tuple[str, str, str]]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class ReadFile:
 def read_files(
     files: Sequence[Changed],
     bounds: SandboxLimits,
-    reading: Reading,
+    reading: DocumentSettings,
     language: Callable[[], str],
 ) -> Generator[ReadFile]:
     """In order. `language`, that of most files, is asked for as reading goes on. Close it."""
@@ -92,7 +92,9 @@ def read_files(
 
 
 @contextmanager
-def _process(bounds: SandboxLimits, reading: Reading) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _process(
+    bounds: SandboxLimits, reading: DocumentSettings
+) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Not of multiprocessing, which would run the caller's main module in it."""
     command = [sys.executable, "-P", "-c", f"import {__name__} as own; own.main()"]
     pipe = subprocess.PIPE
@@ -117,10 +119,12 @@ def main() -> None:
             answers.flush()
 
 
-def _read(changed: Changed, language: str, converter: Converter, reading: Reading) -> ReadFile:
+def _read(
+    changed: Changed, language: str, converter: Converter, reading: DocumentSettings
+) -> ReadFile:
     file, known = changed
     read = ReadFile(time.time_ns())
-    extension = file.extension or reading.extension_of(file.path)
+    extension = file.extension or extension_of(file.path, reading.formats)
     try:
         refuse_unreadable(extension)
         limit = converter.bounds.file_bytes if convertible(extension) else MAX_BYTES
@@ -131,12 +135,11 @@ def _read(changed: Changed, language: str, converter: Converter, reading: Readin
             return read
         if not file.is_named and (held := secret_in(data, extension)):
             raise UnusableError(f"{SECRET}: {held}")
-        has_pages = reading.ocr is not None and file.data is None
-        pages = partial(reading.pages, file.path) if has_pages else None
+        pages = partial(ocr_pages, reading.ocr, file.path) if reading.ocr else None
         _analyse(read, file, parse(extension, data, converter, language, pages))
     except UnusableError as exc:
-        read.skipped, read.is_readable = str(exc), not isinstance(exc, UnreadableError)
-        read.unread = read.skipped if convertible(extension) else None
+        read.is_readable = not isinstance(exc, UnreadableError)
+        read.remarks = Remarks(str(exc), unread=str(exc) if convertible(extension) else None)
     return read
 
 
@@ -146,8 +149,8 @@ def content_of(file: FoundFile, max_bytes: int) -> bytes:
 
 
 def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:
-    read.guessed, read.unread = document.guessed, document.unread
-    read.language = language = document.language
+    read.remarks, read.language = document.remarks, document.language
+    language = document.language
     # A file is also found by its name: often nothing else names its subject.
     stem = PurePath(file.shown).stem
     name = [term for term in terms(stem, language) if not term.isdigit()]

@@ -23,15 +23,15 @@ from unified_flow.config.document_roots import (
     own_folders,
     resolved,
 )
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.sqlite import is_broken
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index_reader import IndexReader, Search, remembered, verified
-from unified_flow.retrieval.index_update import IndexReport, UpdateRequest, refresh
-from unified_flow.retrieval.index_writer import Progress, forget_roots
-from unified_flow.retrieval.reading import Reading
+from unified_flow.retrieval.index_update import UpdateRequest, refresh
+from unified_flow.retrieval.index_writer import IndexReport, Progress, forget_roots
 from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.turns.passage import Passage
 
@@ -98,7 +98,7 @@ class Index:
         progress: Progress | None = None,
         rebuild: bool = False,
         exclude: Iterable[Path] = (),
-        reading: Reading | None = None,
+        reading: DocumentSettings | None = None,
         bounds: SandboxLimits | None = None,
         fetch: Fetch | None = None,
         fetch_again: bool = False,
@@ -115,7 +115,7 @@ class Index:
             own=self._roots,
             rebuild=rebuild,
             exclude=frozenset(exclude) | own_folders(self.path),
-            reading=reading or Reading(),
+            reading=reading or DocumentSettings(),
             bounds=bounds or SandboxLimits(),
             fetch=fetch,
             fetch_again=fetch_again,

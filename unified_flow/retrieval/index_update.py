@@ -1,4 +1,4 @@
-"""One update of an index: its roots, the files under them, its report."""
+"""One update of an index: its roots and the files under them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import TypeGuard
 
 from unified_flow.config.document_roots import Root, folders_of
-from unified_flow.errors import InputError, RetrievalError
+from unified_flow.config.tables import DocumentSettings
+from unified_flow.errors import RetrievalError
+from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, discover, meant
 from unified_flow.retrieval.index_reader import remembered, scope_of, totals
 from unified_flow.retrieval.index_writer import (
+    IndexReport,
     IndexWriter,
     Progress,
-    counts_if_current,
     holds_files_of,
+    report_if_current,
     writing,
 )
-from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
 
@@ -41,50 +43,11 @@ class UpdateRequest:
     own: Sequence[Root] | None = None
     rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
-    reading: Reading = field(default_factory=Reading)
+    reading: DocumentSettings = field(default_factory=DocumentSettings)
     bounds: SandboxLimits = field(default_factory=SandboxLimits)
     fetch: Fetch | None = None
     fetch_again: bool = False
     progress: Progress | None = None
-
-
-@dataclass(frozen=True)
-class IndexReport:
-    """Files added, changed, removed and unchanged; `chunks` is what a search can now return.
-
-    `skipped` holds (path, reason) for everything that was found and cannot be searched;
-    `guessed` (path, encoding) for text whose encoding nothing declares, `unread` (path, what) for
-    documents that are not read as a whole.
-    """
-
-    roots: tuple[str, ...]
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    chunks: int
-    skipped: tuple[tuple[str, str], ...]
-    guessed: tuple[tuple[str, str], ...]
-    unread: tuple[tuple[str, str], ...]
-    duration_ms: float
-
-    @property
-    def files(self) -> int:
-        """Documents in the index under these roots."""
-        return self.added + self.changed + self.unchanged
-
-    def require_documents(self) -> None:
-        """InputError if there is nothing to search under the roots."""
-        if self.chunks:
-            return
-        where = ", ".join(self.roots)
-        reasons = "; ".join(f"{path}: {reason}" for path, reason in self.skipped[:3])
-        raise InputError(
-            f"No documents to search in {where}" + (f" (skipped {reasons})" if reasons else ""),
-            field="docs",
-            hint="Name a folder with Markdown, reStructuredText, text, HTML, source or office "
-            "files; what git ignores is left out.",
-        )
 
 
 def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexReport:
@@ -92,7 +55,7 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     remembered and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
     is_new = store.is_new(connection)
-    reading = request.reading
+    reading = request.reading.model_dump_json()
     is_rebuilt = request.rebuild or _is_outdated(connection, reading)
     known = [] if is_new else remembered(connection)
     named = list(request.roots if request.roots is not None else (request.own or known))
@@ -112,33 +75,25 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     everything.sort(key=_is_file, reverse=True)  # who names a file means it, whatever it holds
     request = replace(request, exclude=request.exclude | meant(everything))
     found = [(root, _find(connection, root, request)) for root in everything]
-    counts = None if is_rebuilt else counts_if_current(connection, found)
-    if counts is None:
+    report = None if is_rebuilt else report_if_current(connection, found)
+    if report is None:
         with writing(connection):
             if request.rebuild or _is_outdated(connection, reading):
-                store.create_tables(connection, reading.stored())
+                store.create_tables(connection, reading)
             for root, each in found:
                 for page in each.files if not isinstance(root, Path) else ():
                     store_page(connection, page)
-            writer = IndexWriter(connection, request.bounds, reading)
-            counts = writer.update(found, request.progress)
+            writer = IndexWriter(connection, request.bounds, request.reading)
+            report = writer.update(found, request.progress)
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)
         request.progress(files, files)
     lost = [root for root in known if is_rebuilt and root not in everything]
-    counts.skipped += [(printable(str(root)), "not there, so no longer indexed") for root in lost]
-    return IndexReport(
-        roots=tuple(printable(str(root)) for root in named),
-        added=counts.added,
-        changed=counts.changed,
-        removed=counts.removed,
-        unchanged=counts.unchanged,
-        chunks=totals(connection, scope_of(connection, named))[0],
-        skipped=tuple(sorted(set(counts.skipped))),
-        guessed=tuple(sorted(set(counts.guessed))),
-        unread=tuple(sorted(set(counts.unread))),
-        duration_ms=(time.perf_counter() - started) * 1000,
-    )
+    report.skip((printable(str(root)), "not there, so no longer indexed") for root in lost)
+    report.roots = tuple(printable(str(root)) for root in named)
+    report.chunks, _ = totals(connection, scope_of(connection, named))
+    report.duration_ms = elapsed_ms(started)
+    return report
 
 
 def _find(connection: sqlite3.Connection, root: Root, request: UpdateRequest) -> Discovery:
@@ -162,9 +117,9 @@ def _is_there(root: Root, connection: sqlite3.Connection) -> bool:
     return root.exists()
 
 
-def _is_outdated(connection: sqlite3.Connection, reading: Reading) -> bool:
+def _is_outdated(connection: sqlite3.Connection, reading: str) -> bool:
     return (
         store.is_new(connection)
         or store.stored(connection, "version") != store.version()
-        or store.stored(connection, "reading") != reading.stored()
+        or store.stored(connection, "reading") != reading
     )

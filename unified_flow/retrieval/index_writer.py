@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 from unified_flow.config.document_roots import Root
+from unified_flow.config.tables import DocumentSettings
+from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.discovery import SECRET, Discovery, FoundFile, Stamp
 from unified_flow.retrieval.file_reading import Changed, ReadFile, content_of, read_files
-from unified_flow.retrieval.formats.document import MAX_BYTES, can_be_read_now
+from unified_flow.retrieval.formats.document import MAX_BYTES, Remarks, can_be_read_now
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.index_reader import scope_of
-from unified_flow.retrieval.reading import Reading
 
 Progress = Callable[..., None]
 """Called with (files done, files in all), or with numbers of passages and "embedding"."""
@@ -27,49 +28,82 @@ _UNSETTLED_NS = 50_000_000
 _SAMPLED = 100  # files of a new index
 
 
+Told = tuple[tuple[str, str], ...]
+"""(path, what is said of it), in order."""
+
+
 @dataclass(frozen=True)
 class StoredFile:
-    """What the index knows of a file; `skipped` says why it has no chunks."""
+    """What the index knows of a file."""
 
     id: int
     stamp: Stamp
     digest: bytes
-    guessed: str | None
-    skipped: str | None
-    unread: str | None
+    remarks: Remarks
 
     def is_current(self, file: FoundFile) -> bool:
-        if self.skipped is not None:
-            is_meant = file.is_named and self.skipped.startswith(SECRET)
-            if is_meant or can_be_read_now(file.path, self.skipped):
+        if (skipped := self.remarks.skipped) is not None:
+            is_meant = file.is_named and skipped.startswith(SECRET)
+            if is_meant or can_be_read_now(file.path, skipped):
                 return False
         return self.stamp == file.stamp
 
 
 @dataclass
-class Counts:
-    """`skipped` holds (path, reason), `guessed` (path, encoding), `unread` (path, what)."""
+class IndexReport:
+    """Files added, changed, removed and unchanged; `chunks` is what a search can now return of the
+    `roots`; `remarks` are those on the files, by their paths."""
 
+    roots: tuple[str, ...] = ()
     added: int = 0
     changed: int = 0
     removed: int = 0
     unchanged: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    guessed: list[tuple[str, str]] = field(default_factory=list)
-    unread: list[tuple[str, str]] = field(default_factory=list)
+    chunks: int = 0
+    remarks: set[tuple[str, Remarks]] = field(default_factory=set)
+    duration_ms: float = 0.0
 
-    def count_unchanged(self, file: FoundFile, stored: StoredFile) -> None:
-        if stored.skipped:
-            self.skipped.append((file.shown, stored.skipped))
+    @property
+    def files(self) -> int:
+        """Documents in the index under these roots."""
+        return self.added + self.changed + self.unchanged
+
+    @property
+    def skipped(self) -> Told:
+        """Everything that was found and cannot be searched, with the reason."""
+        return tuple(sorted((path, each.skipped) for path, each in self.remarks if each.skipped))
+
+    @property
+    def guessed(self) -> Told:
+        """Text whose encoding nothing declares, with the encoding."""
+        return tuple(sorted((path, each.guessed) for path, each in self.remarks if each.guessed))
+
+    @property
+    def unread(self) -> Told:
+        """Documents that are read, and not as a whole, with what is not."""
+        known = ((path, each.unread) for path, each in self.remarks if not each.skipped)
+        return tuple(sorted((path, unread) for path, unread in known if unread))
+
+    def skip(self, skipped: Iterable[tuple[str, str]]) -> None:
+        self.remarks.update((path, Remarks(reason)) for path, reason in skipped)
+
+    def keep(self, file: FoundFile, stored: StoredFile) -> None:
+        """A file that is as it was."""
+        self.unchanged += stored.remarks.skipped is None
+        self.remarks.add((file.shown, stored.remarks))
+
+    def require_documents(self) -> None:
+        """InputError if there is nothing to search under the roots."""
+        if self.chunks:
             return
-        self.unchanged += 1
-        self.note(file, stored)
-
-    def note(self, file: FoundFile, read: StoredFile | ReadFile) -> None:
-        if read.guessed:
-            self.guessed.append((file.shown, read.guessed))
-        if read.unread:
-            self.unread.append((file.shown, read.unread))
+        where = ", ".join(self.roots)
+        reasons = "; ".join(f"{path}: {reason}" for path, reason in self.skipped[:3])
+        raise InputError(
+            f"No documents to search in {where}" + (f" (skipped {reasons})" if reasons else ""),
+            field="docs",
+            hint="Name a folder with Markdown, reStructuredText, text, HTML, source or office "
+            "files; what git ignores is left out.",
+        )
 
 
 @contextmanager
@@ -84,11 +118,11 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.commit()
 
 
-def counts_if_current(
+def report_if_current(
     connection: sqlite3.Connection, found: Sequence[tuple[Root, Discovery]]
-) -> Counts | None:
-    """The counts if nothing has to be written, else None."""
-    counts = Counts()
+) -> IndexReport | None:
+    """The report if nothing has to be written, else None."""
+    report = IndexReport()
     known = _stored_files(connection)
     seen: set[str] = set()
     for root, discovery in found:
@@ -99,13 +133,13 @@ def counts_if_current(
                 return None
             members[stored.id] = file.shown
             if file.path not in seen:
-                counts.count_unchanged(file, stored)
+                report.keep(file, stored)
             seen.add(file.path)
         root_id = _root_id(connection, root)
         if root_id is None or _members(connection, root_id) != members:
             return None
-        counts.skipped += discovery.skipped
-    return counts
+        report.skip(discovery.skipped)
+    return report
 
 
 def holds_files_of(connection: sqlite3.Connection, root: Root) -> bool:
@@ -133,9 +167,9 @@ class IndexWriter:
     """Used inside `writing`. Only files under the roots that it is given are touched."""
 
     def __init__(
-        self, connection: sqlite3.Connection, bounds: SandboxLimits, reading: Reading
+        self, connection: sqlite3.Connection, bounds: SandboxLimits, reading: DocumentSettings
     ) -> None:
-        self.counts = Counts()
+        self.report = IndexReport()
         self._reading = reading
         self._connection = connection
         self._bounds = bounds
@@ -143,7 +177,9 @@ class IndexWriter:
         rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
         self._languages = Counter(dict(connection.execute(rows)))
 
-    def update(self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None) -> Counts:
+    def update(
+        self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None
+    ) -> IndexReport:
         if not self._languages and self._reading.language is None:
             self._sample(found)
         done: set[str] = set()
@@ -152,7 +188,7 @@ class IndexWriter:
             members: dict[int, str] = {}
             stored = (self._known.get(os.fsencode(file.path)) for file in discovery.files)
             changed: dict[str, Changed] = {
-                file.path: (file, known.digest if known and not known.skipped else None)
+                file.path: (file, known.digest if known and not known.remarks.skipped else None)
                 for file, known in zip(discovery.files, stored, strict=True)
                 if file.path not in done and not (known and known.is_current(file))
             }
@@ -164,16 +200,16 @@ class IndexWriter:
                     if file.path in changed:
                         self._update_file(file, key, next(reading))
                     elif file.path not in done:
-                        self.counts.count_unchanged(file, self._known[key])
+                        self.report.keep(file, self._known[key])
                     done.add(file.path)
                     if key in self._known:
                         members[self._known[key].id] = file.shown
                     if progress is not None:
                         progress(number, total)
-            self.counts.skipped += discovery.skipped
+            self.report.skip(discovery.skipped)
             self._update_members(root, members)
-        self.counts.removed += _remove_orphans(self._connection)
-        return self.counts
+        self.report.removed += _remove_orphans(self._connection)
+        return self.report
 
     def _update_members(self, root: Root, members: dict[int, str]) -> None:
         self._connection.execute(
@@ -197,25 +233,24 @@ class IndexWriter:
                 "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ?, read_at = ? WHERE id = ?",
                 (*_settled(file, read), _read_at(file, read), stored.id),
             )
-            self.counts.count_unchanged(file, stored)
+            self.report.keep(file, stored)
             return
-        if read.skipped is not None:
-            self.counts.skipped.append((file.shown, read.skipped))
+        self.report.remarks.add((file.shown, read.remarks))
+        if read.remarks.skipped is not None:
             if not read.is_readable:
                 self._known.pop(key, None)  # no member any more: removed as if it were gone
                 return
         else:
-            was_searched = stored is not None and stored.skipped is None
-            self.counts.changed += was_searched
-            self.counts.added += not was_searched
-            self.counts.note(file, read)
+            was_searched = stored is not None and stored.remarks.skipped is None
+            self.report.changed += was_searched
+            self.report.added += not was_searched
         if stored is not None:
             _delete_chunks(self._connection, stored.id)
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (stored.id if stored else None, key, *_settled(file, read), read.digest,
-             read.language, read.guessed, read.skipped, read.unread, len(read.chunks), read.length,
+             read.language, *astuple(read.remarks), len(read.chunks), read.length,
              " ".join(sorted(read.versions)), _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
         if read.chunks:
@@ -227,9 +262,7 @@ class IndexWriter:
             self._connection.execute(
                 "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)", (id, *fields)
             )
-        self._known[key] = StoredFile(
-            file_id, file.stamp, read.digest, read.guessed, read.skipped, read.unread
-        )
+        self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.remarks)
 
     def _sample(self, found: Sequence[tuple[Root, Discovery]]) -> None:
         """Some files of a new index tell the language of most: the first few may be exceptions."""
@@ -248,11 +281,11 @@ class IndexWriter:
 
 def _stored_files(connection: sqlite3.Connection) -> dict[bytes, StoredFile]:
     rows = connection.execute(
-        "SELECT path, id, mtime_ns, ctime_ns, size, digest, guessed, skipped, unread FROM file"
+        "SELECT path, id, mtime_ns, ctime_ns, size, digest, skipped, guessed, unread FROM file"
     )
     return {
-        path: StoredFile(id, Stamp(mtime, ctime, size), *more)
-        for path, id, mtime, ctime, size, *more in rows
+        path: StoredFile(id, Stamp(mtime, ctime, size), digest, Remarks(*remarks))
+        for path, id, mtime, ctime, size, digest, *remarks in rows
     }
 
 

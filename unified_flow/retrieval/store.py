@@ -26,8 +26,8 @@ CREATE TABLE file (
     mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
     digest BLOB NOT NULL,
     language TEXT NOT NULL,
-    guessed TEXT,                       -- an encoding that nothing declares
     skipped TEXT,                       -- why it has no chunks
+    guessed TEXT,                       -- an encoding that nothing declares
     unread TEXT,                        -- what of a document could not be read
     chunks INTEGER NOT NULL,
     terms INTEGER NOT NULL,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from unified_flow.config.allowed_addresses import named, parse_allowed
-from unified_flow.config.tables import ResearchSettings
+from unified_flow.config.tables import DocumentSettings, ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
@@ -17,7 +17,6 @@ from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
 from unified_flow.retrieval.index_reader import IndexReader
 from unified_flow.retrieval.index_writer import IndexWriter
-from unified_flow.retrieval.reading import Reading
 from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.turns.passage import Passage
 
@@ -113,7 +112,7 @@ def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> li
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         store.create_tables(connection, "")
         found = [(page.final_url, Discovery([_fetched(page, page.final_url)])) for page in pages]
-        IndexWriter(connection, SandboxLimits(), Reading()).update(found, None)
+        IndexWriter(connection, SandboxLimits(), DocumentSettings()).update(found, None)
         reader = IndexReader(connection, state=())
         reader.learn(None)
         ranked = reader.found(question, limit).ordered if question else []

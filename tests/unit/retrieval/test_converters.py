@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import openpyxl
@@ -19,19 +18,6 @@ from unified_flow.retrieval.formats import document
 from unified_flow.retrieval.formats.document import converter_of, lines_of, page_lines
 from unified_flow.retrieval.index import Index
 from unified_flow.turns.passage import path_of
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    folder = tmp_path / "shelf"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    with Index.open(tmp_path / "state" / "index") as opened:
-        yield opened
 
 
 def test_the_process_that_converts_may_write_no_file() -> None:

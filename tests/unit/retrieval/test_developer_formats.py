@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -18,26 +17,13 @@ from odf.table import Table, TableCell, TableRow
 from odf.text import H, List, ListItem, Note, NoteBody, NoteCitation, P
 
 from tests.cli.test_ask import run
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.retrieval.formats.chunk import chunks
-from unified_flow.retrieval.formats.document import sections_of
+from unified_flow.retrieval.formats.document import require_formats, sections_of
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.reading import Reading
 from unified_flow.turns.passage import Passage
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    folder = tmp_path / "shelf"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    with Index.open(tmp_path / "state" / "index") as opened:
-        yield opened
 
 
 def found(index: Index, query: str, file: Path, said: str) -> Passage:
@@ -525,11 +511,11 @@ def test_a_format_is_forced_by_a_pattern(index: Index, shelf: Path) -> None:
     (shelf / "well.txt").write_text("= Wells\n\nAbout 80 m wide.\n")
     index.update([shelf])
     assert index.search("900 deep")[0].heading == ""
-    index.update([shelf], reading=Reading(formats={"notes/*.txt": "adoc", "*.txt": "md"}))
+    index.update([shelf], reading=DocumentSettings(formats={"notes/*.txt": "adoc", "*.txt": "md"}))
     assert index.search("900 deep")[0].heading == "Wells > Depth"
     assert index.search("80 wide")[0].heading == ""
     with pytest.raises(InputError, match="'rts' is no format"):
-        Reading(formats={"*.txt": "rts"})
+        require_formats({"*.txt": "rts"})
 
 
 # As a whole

@@ -7,7 +7,6 @@ import shlex
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import docx
@@ -17,28 +16,15 @@ import xlsxwriter
 from fpdf import FPDF
 
 from tests.office import write_pdf, write_scan
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval import reading
+from unified_flow.retrieval import ocr as ocr_module
 from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.formats import table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
 from unified_flow.retrieval.index import Index
-from unified_flow.retrieval.reading import Reading
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-
-
-@pytest.fixture
-def shelf(tmp_path: Path) -> Path:
-    folder = tmp_path / "shelf"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    with Index.open(tmp_path / "state" / "index") as opened:
-        yield opened
 
 
 def text_of(path: Path) -> str:
@@ -131,7 +117,7 @@ def test_ocr_reads_the_pages_without_text(
     code = "print('The lease ends in', os.environ.get('OPENAI_API_KEY', 'May'), end='\\f\\fno')"
     command = ocr(tmp_path, code + "\nassert open(file, 'rb').read(4) == b'%PDF'")
 
-    report = index.update([shelf], reading=Reading(ocr=command))
+    report = index.update([shelf], reading=DocumentSettings(ocr=command))
 
     assert report.unread == (
         ("shelf/a contract.pdf", "1 of 3 pages hold no text: scanned? (OCR finds none)"),
@@ -139,7 +125,7 @@ def test_ocr_reads_the_pages_without_text(
     assert index.search("lease")[0].text == "The lease ends in May"
     assert index.search("lease")[0].page == 1
     assert index.search("rent")[0].page == 3
-    assert index.update([shelf], reading=Reading(ocr=command)).unchanged == 1
+    assert index.update([shelf], reading=DocumentSettings(ocr=command)).unchanged == 1
 
 
 @pytest.mark.parametrize(
@@ -160,11 +146,11 @@ def test_ocr_that_fails_costs_its_pages_alone(
 ) -> None:
     write_scan(shelf / "contract.pdf", 2, "The rent is nine crowns.")
     if "sleep" in code:
-        monkeypatch.setattr(reading, "OCR_TIMEOUT_S", 0.5)
-    report = index.update([shelf], reading=Reading(ocr=ocr(tmp_path, code)))
+        monkeypatch.setattr(ocr_module, "TIMEOUT_S", 0.5)
+    report = index.update([shelf], reading=DocumentSettings(ocr=ocr(tmp_path, code)))
     assert report.unread[0][1] == f"2 of 3 pages hold no text: scanned? ({why})"
     assert index.search("rent")[0].page == 3
-    missing = Reading(ocr="no-such-program {file}")
+    missing = DocumentSettings(ocr="no-such-program {file}")
     assert "OCR cannot be started" in index.update([shelf], reading=missing).unread[0][1]
 
 

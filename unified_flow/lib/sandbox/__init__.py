@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NO_TEXT = "hold no text: scanned?"  # of pages that show something else
 OUT_OF_MEMORY = 3  # the status that the process ends with then
 
 
@@ -27,14 +26,16 @@ class SandboxLimits:
 class Part:
     """A stretch of the document under one trail of headings; `lead` is its own heading as text.
 
-    `page` is the page or slide, from 1, where the format has them; `unread` says what of it could
-    not be read, NO_TEXT or cells in words; `line` where it stands, if its lines are the file's own.
+    `page` is the page or slide, from 1, where the format has them, `is_picture` whether it shows
+    something and no text; `unread` says what of it could not be read; `line` where it stands, if
+    its lines are the file's own.
     """
 
     trail: tuple[str, ...]
     lines: list[str]
     lead: tuple[str, ...] = ()
     page: int | None = None
+    is_picture: bool = False
     unread: str = ""
     line: int | None = None
 

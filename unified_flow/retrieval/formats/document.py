@@ -8,13 +8,14 @@ a person, and imports its library late (the extra `documents`; EPUB needs none).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePath
 
-from unified_flow.lib.sandbox import NO_TEXT, Part, UnusableError
+from unified_flow.errors import InputError
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.formats import (
@@ -74,13 +75,20 @@ class UnreadableError(UnusableError):
 
 
 @dataclass(frozen=True)
-class Document:
-    """`guessed` names an encoding that nothing declares; `unread` says what of it is not read."""
+class Remarks:
+    """What a person is told of a file: why it has no chunks, an encoding that nothing declares, and
+    what of it is not read."""
 
-    language: str
-    chunks: list[Chunk]
+    skipped: str | None = None
     guessed: str | None = None
     unread: str | None = None
+
+
+@dataclass(frozen=True)
+class Document:
+    language: str
+    chunks: list[Chunk]
+    remarks: Remarks
 
 
 def file_bytes(path: str, max_bytes: int) -> bytes:
@@ -99,9 +107,23 @@ def file_bytes(path: str, max_bytes: int) -> bytes:
     return data
 
 
-def extension_of(path: str) -> str:
-    """Lower case, with its dot."""
-    return PurePath(path).suffix.casefold()
+def extension_of(path: str, formats: Mapping[str, str] | None = None) -> str:
+    """By which the file is read: lower case, with its dot. The first pattern of `formats` that fits
+    counts."""
+    fitting = (f".{to}" for each, to in (formats or {}).items() if PurePath(path).match(each))
+    return next(fitting, PurePath(path).suffix.casefold())
+
+
+def require_formats(formats: Mapping[str, str]) -> None:
+    """Raises InputError for one that is not read here."""
+    for extension in formats.values():
+        own = f".{extension}"
+        if not (own in _SECTIONS or own in _PLAIN or convertible(own)):
+            raise InputError(
+                f"{extension!r} is no format that is read here",
+                field="documents.formats",
+                hint="Name it by an extension, such as md, rst, adoc, man, py or openapi.",
+            )
 
 
 def refuse_unreadable(extension: str) -> None:
@@ -115,11 +137,6 @@ def refuse_unreadable(extension: str) -> None:
 def can_be_read_now(path: str, skipped: str) -> bool:
     """Whether the library for want of which the file was `skipped` has been installed since."""
     return skipped.endswith(INSTALL) and missing_library(extension_of(path)) is None
-
-
-def is_readable(extension: str) -> bool:
-    """Whether there is a format of this name, its library aside."""
-    return extension in _SECTIONS or extension in _PLAIN or convertible(extension)
 
 
 def convertible(extension: str) -> bool:
@@ -159,55 +176,49 @@ def parse(
     language: str,
     recognise: Callable[[], list[str]] | None = None,
 ) -> Document:
-    """`language` is that of what is no running text, `recognise` gives the text of each page by
-    OCR. Raises UnusableError for what is no text and cannot be converted to it."""
+    """`language` is that of what is no running text, `recognise` as of `converted`. Raises
+    UnusableError for what is no text and cannot be converted to it."""
     if openapi.is_openapi(extension, data) and missing_library(".openapi") is None:
         extension = ".openapi"
     if convertible(extension):
-        parts = converter.convert(converter_of(extension), data)
-        if recognise is not None and any(part.unread == NO_TEXT for part in parts):
-            parts = _recognised(parts, recognise)
+        parts, unread = converted(extension, data, converter, recognise)
         found = list(chunks(_part_sections(parts)))
-        unread = _unread(parts)
         if not found and any(part.page for part in parts):
             raise UnusableError(unread or "no text in it")
         sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
-        return Document(language_of_document(sample, language), found, unread=unread)
+        return Document(language_of_document(sample, language), found, Remarks(unread=unread))
     decoded = decode(data)
     try:
         found = list(chunks(sections_of(extension, decoded.text)))
     except RecursionError:
         raise UnusableError("nested too deeply") from None
-    return Document(
-        language=language_of_document(decoded.text, language),
-        chunks=found,
-        guessed=decoded.encoding if decoded.guessed else None,
-    )
+    remarks = Remarks(guessed=decoded.encoding if decoded.guessed else None)
+    return Document(language_of_document(decoded.text, language), found, remarks)
 
 
-def _unread(parts: list[Part]) -> str | None:
-    """What of the document is not read, each once; pages are counted."""
-    pages = {part.page for part in parts}
-    empty = sum(part.unread.startswith(NO_TEXT) for part in parts)
-    found = dict.fromkeys(part.unread for part in parts if part.unread)
-    said = (each.replace(NO_TEXT, f"{empty} of {len(pages)} pages {NO_TEXT}") for each in found)
-    return "; ".join(said) or None
+def converted(
+    extension: str, data: bytes, converter: Converter, recognise: Callable[[], list[str]] | None
+) -> tuple[list[Part], str | None]:
+    """With what of it is not read; `recognise` gives the text of each page by OCR. Raises
+    UnusableError."""
+    parts, trouble = converter.convert(converter_of(extension), data), ""
+    if recognise is not None and any(part.is_picture for part in parts):
+        try:
+            pages, trouble = recognise(), " (OCR finds none)"
+        except UnusableError as exc:
+            pages, trouble = [], f" ({exc})"
+        parts = [_with_text(part, pages) if part.is_picture else part for part in parts]
+    unread = list(dict.fromkeys(part.unread for part in parts if part.unread))
+    if pictures := sum(part.is_picture for part in parts):
+        count = len({part.page for part in parts})
+        unread.append(f"{pictures} of {count} pages hold no text: scanned?{trouble}")
+    return parts, "; ".join(unread) or None
 
 
-def _recognised(parts: list[Part], recognise: Callable[[], list[str]]) -> list[Part]:
-    """With the text that OCR finds on pages that hold none."""
-    try:
-        pages, trouble = recognise(), "OCR finds none"
-    except UnusableError as exc:
-        pages, trouble = [], str(exc)
-    found = []
-    for part in parts:
-        if part.unread == NO_TEXT and part.page:
-            text = "".join(pages[part.page - 1 : part.page]).strip()
-            unread = "" if text else f"{NO_TEXT} ({trouble})"
-            part = replace(part, lines=text.split("\n"), unread=unread)
-        found.append(part)
-    return found
+def _with_text(part: Part, pages: list[str]) -> Part:
+    """A page, with the text that OCR has found on it."""
+    text = "".join(pages[part.page - 1 : part.page]).strip() if part.page else ""
+    return replace(part, lines=text.split("\n"), is_picture=not text)
 
 
 def _part_sections(parts: list[Part]) -> Iterator[Section]:

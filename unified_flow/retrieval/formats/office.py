@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unified_flow.lib.sandbox import NO_TEXT, ConversionLimitError, Part, UnusableError
+from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
 from unified_flow.retrieval.formats.table import table_lines
 
 MAX_UNPACKED = 256 * 1024 * 1024
@@ -78,7 +78,7 @@ def powerpoint_parts(data: bytes) -> Iterator[Part]:
         )
         lines = [line for shape in shown for line in _shape_lines(shape, 0)]
         pictures = any(isinstance(shape, Picture) for shape in slide.shapes)
-        unread = NO_TEXT if pictures and not (heading or any(lines)) else ""
+        is_picture = pictures and not (heading or any(lines))
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             lines += ["", *_paragraphs(notes.text)]
         named = (heading,) if heading else ()
@@ -86,7 +86,7 @@ def powerpoint_parts(data: bytes) -> Iterator[Part]:
             lines = [heading]  # a slide that is nothing but its title says that much
             yield Part((), lines, (), number)
         else:
-            yield Part(named, lines, named, number, unread)
+            yield Part(named, lines, named, number, is_picture)
 
 
 def _shape_lines(shape: Any, depth: int) -> Iterator[str]:

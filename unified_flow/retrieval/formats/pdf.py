@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.lib.sandbox import NO_TEXT, ConversionLimitError, Part, UnusableError
+from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
 from unified_flow.retrieval.formats.chunk import Trail
 
 MAX_PAGES = 5_000
@@ -47,8 +47,8 @@ def pdf_parts(data: bytes) -> Iterator[Part]:
     pages = [_lines(_text(document, at, pypdfium2.PdfiumError)) for at in range(len(document))]
     _blank_repeated(pages)
     for number, lines in enumerate(pages, 1):
-        is_unread = not any(lines) and _shows_more(document[number - 1])
-        yield from _page(lines, number, marks.get(number, []), trail, NO_TEXT if is_unread else "")
+        is_picture = not any(lines) and _shows_more(document[number - 1])
+        yield from _page(lines, number, marks.get(number, []), trail, is_picture)
 
 
 def _text(document: Any, index: int, broken: type[Exception]) -> str:
@@ -116,7 +116,7 @@ def _bookmarks(document: Any) -> Marks:
 
 
 def _page(
-    lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail, unread: str
+    lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail, is_picture: bool
 ) -> Iterator[Part]:
     """The page's parts. `trail` is what the page before left, and is brought up to date."""
     start = 0
@@ -127,7 +127,7 @@ def _page(
             yield Part(trail.titles, lines[start:at], lead, number)
             start, lead = at + 1, (lines[at],)
         trail.enter(level, title)
-    yield Part(trail.titles, lines[start:], lead, number, unread)
+    yield Part(trail.titles, lines[start:], lead, number, is_picture)
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:
