@@ -7,27 +7,36 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval.web import markup
+from unified_flow.retrieval.formats import html
 
-HTML = f"{markup.__name__}:html_parts"
+HTML = f"{html.__name__}:html_parts"
 MIB = 1024 * 1024
 
 
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Writes one whose `convert` has these lines."""
+
+    def write(name: str, *lines: str) -> None:
+        head = "import os, pathlib\nfrom unified_flow.lib.sandbox import Part\n"
+        body = "".join(f"    {line}\n" for line in lines)
+        (tmp_path / f"{name}.py").write_text(f"{head}def convert(data):\n{body}")
+        monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
+
+    return write
+
+
 def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: Callable[..., None],
 ) -> None:
-    (tmp_path / "greedy.py").write_text(
-        "from unified_flow.lib.sandbox import Part\n"
-        "def convert(data):\n"
-        "    yield Part(('a',), [str(len(data * 400))])\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
+    module("greedy", "yield Part(('a',), [str(len(data * 400))])")
     with Converter(SandboxLimits(memory_bytes=200 * MIB)) as converter:
         with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
             converter.convert("greedy:convert", b"x" * MIB)
@@ -35,7 +44,7 @@ def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
 
 
 def test_html_that_takes_all_memory() -> None:
-    page = b"<p>" * 1_500_000
+    page = b"<p>a" * 1_500_000
     with (
         Converter(SandboxLimits(memory_bytes=160 * MIB)) as converter,
         pytest.raises(UnusableError, match=r"memory|ended on it"),
@@ -44,20 +53,18 @@ def test_html_that_takes_all_memory() -> None:
 
 
 def test_a_module_that_prints_does_not_disturb_the_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, module: Callable[..., None]
 ) -> None:
-    (tmp_path / "loud.py").write_text(
-        "import os, pathlib\nfrom unified_flow.lib.sandbox import Part\n"
-        "def convert(data):\n"
-        "    print('{}'); os.write(1, b'{}\\n')\n"
-        "    if data == b'leave': os._exit(7)\n"
-        "    if data == b'write': pathlib.Path(__file__).with_name('new').write_text('x')\n"
-        "    if data == b'wait':\n"
-        "        pathlib.Path(__file__).with_name('waits').mkdir()\n"
-        "        while True: pass\n"
-        "    yield Part(('a',), [data.decode()])\n"
+    module(
+        "loud",
+        "print('{}'); os.write(1, b'{}\\n')",
+        "if data == b'leave': os._exit(7)",
+        "if data == b'write': pathlib.Path(__file__).with_name('new').write_text('x')",
+        "if data == b'wait':",
+        "    pathlib.Path(__file__).with_name('waits').mkdir()",
+        "    while True: pass",
+        "yield Part(('a',), [data.decode()])",
     )
-    monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
 
     def kill_once_it_waits() -> None:
         while not (tmp_path / "waits").exists():

@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -176,15 +175,12 @@ def _other_collections(services: Services) -> Iterator[Finding]:
 
 def _tools(services: Services) -> str:
     """Modules and entry points have been imported when the services were made."""
-    from unified_flow.retrieval.web import INSTALL as RESEARCH
-
     tools = list(services.toolbox)
     waiting = [t.name for t in tools if services.gate.decide(t).verdict != "allowed"]
     own = sorted({tool.source for tool in tools if tool.source != "built in"})
     where = f", {len(own)} of your own sources: {', '.join(own)}" if own else ""
     gated = f"; nobody has allowed {', '.join(waiting)}" if waiting else ""
-    pages = "" if find_spec("markdownify") else f"; web pages need {RESEARCH}"
-    return f"{len(tools)}{where}{gated}{pages}"
+    return f"{len(tools)}{where}{gated}"
 
 
 async def _server(services: Services, name: str) -> Finding:

@@ -1,25 +1,26 @@
-"""HTML to Markdown: the page itself, as a reader sees it."""
+"""A page of the web as text: the page itself, as a reader sees it."""
 
 from __future__ import annotations
 
-from unified_flow.retrieval.web.markup import html_to_markdown
+from unified_flow.retrieval.formats.document import lines_of
+from unified_flow.retrieval.formats.html import html_parts
 
 WORDS = "Enough words to be a page of its own, and then some more of them. " * 5
 
 
 def text(body: str) -> str:
-    return html_to_markdown(f"<html><head><title>T</title></head><body>{body}</body></html>")[1]
+    return "\n".join(lines_of([*html_parts(f"<html><body>{body}</body></html>".encode())]))
 
 
 def test_headings_lists_tables_and_code() -> None:
     page = (
         "<h1>One<a class=headerlink href=#x>¶</a></h1><p>With <b>bold</b>, <i>slant</i> and "
         "<a href=/x>a link</a>.<h2>Two</h2><ul><li>first<li>second</ul>"
-        "<table><tr><th>a<th>b<tr><td>1<td>2</table><pre><code>x = 1\ny = 2</code></pre>"
+        "<table><tr><th>a<th>b<tr><td>1<td>2</table><pre><code>x = 1\n\n    y = 2</code></pre>"
     )
     assert text(page) == (
         "# One\n\nWith bold, slant and a link.\n\n## Two\n\n- first\n- second\n\n"
-        "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n```\nx = 1\ny = 2\n```\n"
+        "| a | b\n| 1 | 2\n\n```\nx = 1\n\n    y = 2\n```\n"
     )
 
 
@@ -60,8 +61,13 @@ def test_what_is_hidden_is_not_read() -> None:
 
 def test_a_body_that_a_script_is_to_show() -> None:
     page = f"<html><body style='visibility:hidden'><p>{WORDS}</p></body></html>"
-    assert "Enough words" in html_to_markdown(page)[1]
+    assert "Enough words" in next(html_parts(page.encode())).lines[0]
 
 
 def test_no_page_at_all() -> None:
-    assert html_to_markdown("") == ("", "\n")
+    assert list(html_parts(b"")) == []
+
+
+def test_the_cells_of_a_row_stand_in_one_line() -> None:
+    row = "<tr>\n<td><p>one</p></td>\n<td><p>two</p></td>\n</tr>\n"
+    assert "| one | two |\n| one | two |" in text(f"<table>\n{row}{row}</table>")

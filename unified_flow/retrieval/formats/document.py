@@ -32,6 +32,7 @@ from unified_flow.retrieval.formats import (
 )
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
 from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.words import words_of
 
 MAX_BYTES = 16 * 1024 * 1024
 INSTALL = "pip install 'unified-flow[documents]'"
@@ -45,29 +46,8 @@ _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     for extension in module.EXTENSIONS
 }  # fmt: skip
 _PLAIN = frozenset({"", ".txt", ".text"})  # which may hold any light markup
-# Extension to (function in this package, what people call the format, the library it needs).
-_CONVERTERS: dict[str, tuple[str, str, str]] = {
-    ".pdf": ("pdf:pdf_parts", "PDF", "pypdfium2"),
-    ".docx": ("word:word_parts", "Word", "docx"),
-    ".docm": ("word:word_parts", "Word", "docx"),
-    ".pptx": ("office:powerpoint_parts", "PowerPoint", "pptx"),
-    ".pptm": ("office:powerpoint_parts", "PowerPoint", "pptx"),
-    ".xlsx": ("office:excel_parts", "Excel", "openpyxl"),
-    ".xlsm": ("office:excel_parts", "Excel", "openpyxl"),
-    ".epub": ("epub:epub_parts", "EPUB", ""),
-    ".odt": ("open_document:open_document_parts", "OpenDocument", ""),
-    ".rtf": ("open_document:rich_text_parts", "RTF", "striprtf"),
-    ".eml": ("mail:mail_parts", "mail", ""),
-    ".mht": ("mail:mail_parts", "saved page", ""),
-    ".mhtml": ("mail:mail_parts", "saved page", ""),
-    ".openapi": ("openapi:openapi_parts", "OpenAPI", "yaml"),
-}
-# Formats without a converter; some of them would pass for text.
-_NOT_READ = {
-    ".doc": "old Word", ".xls": "old Excel", ".ppt": "old PowerPoint", ".ods": "OpenDocument sheet",
-    ".odp": "OpenDocument slide",
-    **dict.fromkeys((".ai", ".drawio", ".eps", ".graffle", ".ps", ".svg", ".xpm"), "graphics"),
-}  # fmt: skip
+_CONVERTERS: dict[str, tuple[str, str, str]] = words_of("document")["converters"]
+_NOT_READ: dict[str, str] = words_of("document")["not_read"]
 
 
 class UnreadableError(UnusableError):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats import html
-from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.formats.office import opened
 
 _CONTAINER = "META-INF/container.xml"
@@ -24,7 +23,7 @@ def epub_parts(data: bytes) -> Iterator[Part]:
             if _PROTECTED in archive.namelist():
                 raise UnusableError("encrypted: its pages are protected")
             for name in _spine(archive):
-                yield from _page(archive.read(name))
+                yield from html.html_parts(archive.read(name))
         except (KeyError, ElementTree.ParseError, zipfile.BadZipFile, zlib.error) as exc:
             raise UnusableError("broken: no book can be read in it") from exc
 
@@ -45,22 +44,3 @@ def _spine(archive: zipfile.ZipFile) -> list[str]:
         for each in order
         if each in pages
     ]
-
-
-def _page(data: bytes) -> Iterator[Part]:
-    try:
-        text = decode(data).text
-    except UnusableError as exc:
-        raise UnusableError("broken: a page of it is no text") from exc
-    for section in html.sections(text):
-        lead = section.trail[-1:]
-        yield Part(section.trail, paragraphs(section.lines), lead)
-
-
-def paragraphs(lines: Sequence[str]) -> list[str]:
-    """Without the rows of blank lines that tags leave behind."""
-    found: list[str] = []
-    for line in lines:
-        if line or (found and found[-1]):
-            found.append(line)
-    return found

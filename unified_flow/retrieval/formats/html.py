@@ -1,6 +1,7 @@
-"""HTML: what a reader sees of it, each piece on the line of the file where it stands.
+"""HTML: what a reader sees of a page, each piece on the line of the file where it stands.
 
-The standard library's parser is slower than others, and the one that knows its position.
+The standard library's parser is slower than others, and the one that knows its position. What has
+no lines that anyone knows (the web, books, mail) is laid out first.
 """
 
 from __future__ import annotations
@@ -10,49 +11,31 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 
+from unified_flow.lib.sandbox import Part
 from unified_flow.retrieval.formats.chunk import Section, Trail
+from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.words import words_of
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 
-_INLINE = frozenset(
-    """
-    a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt
-    ruby s samp small span strike strong sub sup time tt u var wbr
-    """.split()  # noqa: SIM905
-)
-_VOID = frozenset(
-    """
-    area base br col embed hr img input link meta param source track wbr
-    """.split()  # noqa: SIM905
-)
-_INVISIBLE = frozenset(
-    """
-    audio button canvas dialog embed iframe input nav noscript object script select style svg
-    template textarea video
-    """.split()  # noqa: SIM905
-)
+_WORDS = words_of("html")
+_INLINE, _VOID, _INVISIBLE = (_WORDS[each] for each in ("inline", "void", "invisible"))
 _AROUND = frozenset({"navigation", "contentinfo"})  # roles of what is not the page itself
 _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
 _WHOLE = frozenset({"html", "body"})  # hidden until a script has run
-_CELLS = frozenset({"td", "th", "tr", "tbody", "tfoot"})
-# What need not be closed before these; a paragraph before anything that is not inline.
-_ENDED_BY = {
-    "li": frozenset({"li"}),
-    "dt": frozenset({"dt", "dd"}),
-    "dd": frozenset({"dt", "dd"}),
-    "td": _CELLS,
-    "th": _CELLS,
-    "tr": _CELLS - {"td", "th"},
-}
 _HEADING = re.compile(r"h[1-6]\Z")
 _SPACE = re.compile(r"[ \t\f\v\xa0]+")
+_BLANK = re.compile(r"\n{3,}")
+_PERMALINK = re.compile(r"\s*[¶#🔗]\s*")
+_TOKEN = re.compile(r"\n| +|<(/?\w+)[^<>]{0,2000}>")
+_KEPT = "\0"  # a space of code, which no text that is decoded holds
+_PAGE = ("main", "role", "article")  # what holds the page itself, if there is one alone
+_ENOUGH = 200  # characters: less in it means that the page is elsewhere
 
 
-def is_visible(name: str, attributes: Mapping[str, object]) -> bool:
+def _is_visible(name: str, attributes: Mapping[str, object]) -> bool:
     """Whether a reader sees an element of this `name` (in lower case); children of an invisible one
-    are invisible too. What no reader sees is shown to no model: instructions hide there. The same
-    holds for files, books and pages of the web.
-    """
+    are invisible too. What no reader sees is shown to no model: instructions hide there."""
     if name in _INVISIBLE:
         return False
     if name in _WHOLE:
@@ -71,12 +54,44 @@ def sections(text: str) -> Iterator[Section]:
     yield from reader.finished()
 
 
+def html_parts(data: bytes) -> Iterator[Part]:
+    """In the sandbox. With headings, lists, rows and code as Markdown has them."""
+    for section in sections(_laid_out(decode(data).text)):
+        text = "\n".join(section.lines).strip("\n")
+        lead = (f"{'#' * len(section.trail)} {section.trail[-1]}", "") if section.trail else ()
+        yield Part(section.trail, _BLANK.sub("\n\n", text).split("\n"), lead)
+
+
+def _laid_out(text: str) -> str:
+    """Each block in lines of its own, with its marks."""
+    code = cell = False
+
+    def shown(match: re.Match[str]) -> str:
+        nonlocal code, cell
+        tag = (match[1] or "").lower()
+        if not tag:
+            return match[0].replace(" ", _KEPT) if code else " "
+        if tag.strip("/") in _INLINE and tag != "br":
+            return match[0]
+        code = tag == "pre" or (code and tag != "/pre")
+        cell = tag in ("td", "th") or (cell and tag in ("p", "/p"))
+        else_before = "" if cell else "\n" if tag[0] == "/" else "\n\n"
+        before, after = _WORDS["layout"].get(tag, (else_before, ""))
+        return f"{before}{match[0]}{after}"
+
+    return _TOKEN.sub(shown, text)
+
+
 def _closed(text: str) -> str:
     """Without marks that nothing closes: for each one the parser reads the rest of the file."""
     for opening, closing in (("<!--", "-->"), ("<![", "]]>"), ("<", ">")):
         end = text.rfind(closing) + 1
         text = text[:end] + text[end:].replace(opening, "&lt;" + opening[1:])
     return text
+
+
+def _is_page(found: list[Section]) -> bool:
+    return sum(len(line) for section in found for line in section.lines) >= _ENOUGH
 
 
 class _Open:
@@ -92,6 +107,10 @@ class _Open:
     @property
     def is_visible(self) -> bool:
         return self._hidden_from is None
+
+    @property
+    def depth(self) -> int:
+        return len(self._names)
 
     @property
     def is_in_page(self) -> bool:
@@ -127,9 +146,10 @@ class _Open:
 
 
 def _is_ended_by(name: str, following: str) -> bool:
+    """A paragraph by anything that is not inline."""
     if name == "p":
         return following not in _INLINE
-    return following in _ENDED_BY.get(name, ())
+    return following in _WORDS["ended_by"].get(name, ())
 
 
 class _Reader(HTMLParser):
@@ -140,18 +160,24 @@ class _Reader(HTMLParser):
         self._trail = Trail()
         self._heading: list[str] | None = None
         self._title: list[str] | None = None
-        self._page = ""
         self._pieces: list[tuple[int, str]] = []  # (line of the file, text)
+        self._page = ""
+        self._begun: list[tuple[str, int, int]] = []  # which of _PAGE, its depth, its place
+        self._regions: dict[str, list[list[Section]]] = {name: [] for name in _PAGE}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "title" and "svg" not in self._open:
             self._title = []
         elif tag not in _VOID:
             is_around = tag in ("head", "footer", "aside") and not self._open.is_in_page
-            self._open.begin(tag, not is_around and is_visible(tag, dict(attrs)))
+            self._open.begin(tag, not is_around and _is_visible(tag, dict(attrs)))
         if not self._open.is_visible:
             return
-        if _HEADING.match(tag):
+        if tag in _PAGE or ("role", "main") in attrs:
+            self._flush()
+            kind = tag if tag in _PAGE else "role"
+            self._begun.append((kind, self._open.depth, len(self._found)))
+        elif _HEADING.match(tag):
             self._close_heading(None)
             self._flush()
             self._heading = []
@@ -171,6 +197,7 @@ class _Reader(HTMLParser):
         self._open.end(tag)
         if not was_visible:
             return
+        self._end_regions(self._open.depth)
         if _HEADING.match(tag):
             self._close_heading(tag)
         elif tag not in _INLINE:
@@ -179,15 +206,12 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._title is not None:
             self._title.append(data)
-        elif not self._open.is_visible:
+        elif not self._open.is_visible or ("a" in self._open and _PERMALINK.fullmatch(data)):
             return
         elif self._heading is not None:
             self._heading.append(data)
         else:
-            self._add(data)
-
-    def _add(self, data: str) -> None:
-        self._pieces += enumerate(data.split("\n"), self.getpos()[0])
+            self._pieces += enumerate(data.split("\n"), self.getpos()[0])
 
     def _break(self) -> None:
         if self._heading is not None:
@@ -212,11 +236,21 @@ class _Reader(HTMLParser):
         lines: list[list[str]] = [[] for _ in range(end - start + 1)]
         for line, piece in self._pieces:
             lines[line - start].append(piece)
-        shown = [_SPACE.sub(" ", "".join(line)).strip() for line in lines]
-        self._found.append(Section(trail, start, shown))
+        shown = [_SPACE.sub(" ", "".join(line)).strip().replace(_KEPT, " ") for line in lines]
+        if any(shown) or self._trail.titles:
+            self._found.append(Section(trail, start, shown))
         self._pieces = []
 
+    def _end_regions(self, depth: int) -> None:
+        while self._begun and self._begun[-1][1] > depth:
+            kind, _, start = self._begun.pop()
+            self._flush()
+            self._regions[kind].append(self._found[start:])
+
     def finished(self) -> Iterator[Section]:
+        """What stands around the page is left out, if one element holds it."""
         self._close_heading(None)
         self._flush()
-        yield from self._found
+        self._end_regions(0)
+        alone = (found[0] for found in self._regions.values() if len(found) == 1)
+        yield from next(filter(_is_page, alone), self._found)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import MIMEPart
 
 from unified_flow.lib.sandbox import Part
 from unified_flow.retrieval.formats import html
 from unified_flow.retrieval.formats.encoding import decode
-from unified_flow.retrieval.formats.epub import paragraphs
 
 _HEADERS = ("Subject", "From", "To", "Cc", "Date")
 
@@ -47,5 +47,5 @@ def _text(part: MIMEPart, trail: tuple[str, ...]) -> Iterator[Part]:
     if part.get_content_subtype() != "html":
         yield Part(trail, text.split("\n"))
         return
-    for section in html.sections(text):
-        yield Part((*trail, *section.trail), paragraphs(section.lines), section.trail[-1:])
+    for each in html.html_parts(text.encode("utf-8", "replace")):
+        yield replace(each, trail=(*trail, *each.trail))

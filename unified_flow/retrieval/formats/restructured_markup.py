@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from unified_flow.retrieval.formats.chunk import Heading
 from unified_flow.retrieval.formats.restructured_inline import Names
+from unified_flow.retrieval.formats.words import words_of
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*\Z")
 _EXPLICIT = re.compile(r"\.\.(?:\s+|\Z)(?P<rest>.*)")
@@ -24,32 +25,14 @@ _GRID = re.compile(r"\s*\+[-=+]{2,}\+\s*\Z")
 _SIMPLE = re.compile(r"\s*={2,}(?: +={2,})+\s*\Z")
 _SIMPLE_SPAN = re.compile(r"\s*-{2,}(?: +-{2,})*\s*\Z")
 
-# Directives that show nothing of what they hold, or nothing that can be read.
-_HIDDEN = frozenset(
-    """
-    contents toctree meta index highlight include raw image default-role role sectnum
-    currentmodule module title target-notes header footer literalinclude graphviz digraph graph uml
-    plantuml mermaid inheritance-diagram blockdiag seqdiag tikz plot tabularcolumns py:module
-    py:currentmodule
-    """.split()  # noqa: SIM905
-)
 _CODE = re.compile(
     r"(?:.*code.*|.*literal|console|.*example|.*:run|doctest|test.*|ipython.*|prompt|shell.*|math)\Z"
 )
-# Directives whose argument is a setting, and shows nothing.
-_SILENT = frozenset({"container", "figure", "ifconfig", "only", "rst-class", "tab-set", "tabs"})
-_CAPTIONS = frozenset({"admonition", "group-tab", "rubric", "sidebar", "tab", "tab-item", "topic"})
-_VERSIONS = {
-    "versionadded": "Added in version", "versionchanged": "Changed in version",
-    "deprecated": "Deprecated since version", "versionremoved": "Removed in version",
-}  # fmt: skip
-_LABELS = {
-    each: each.capitalize()
-    for each in ("note", "warning", "tip", "hint", "important", "caution", "danger", "attention",
-                 "error")
-} | {"seealso": "See also", "todo": "To do"}  # fmt: skip
+_WORDS = words_of("restructured_text")
 # Directives with an argument that are no entries of a reference.
-_NO_ENTRIES = {*_SILENT, *_CAPTIONS, *_VERSIONS, *_LABELS, "list-table", "csv-table", "table"}
+_NO_ENTRIES = frozenset[str]().union(
+    *(_WORDS[each] for each in ("silent", "captions", "versions", "labels", "tables"))
+)
 _ENTRY_LEVEL = 100  # below all headings; what is indented more is deeper
 
 
@@ -150,7 +133,7 @@ class _Page:
 
     def _directive(self, start: int, end: int, name: str, said: str, margin: int) -> None:
         plain = name.rpartition(":")[2]
-        if plain in _HIDDEN or name in _HIDDEN or plain.startswith("auto"):
+        if plain in _WORDS["hidden"] or name in _WORDS["hidden"] or plain.startswith("auto"):
             return
         body = start + 1
         while body < end and _OPTION.match(self.lines[body].lstrip()):
@@ -183,15 +166,15 @@ class _Page:
     def _announced(self, name: str, said: str, has_body: bool) -> str:
         """What a directive says in its first line."""
         said = self._names.inline(said)
-        if name in _SILENT:
+        if name in _WORDS["silent"]:
             return ""
-        if name in _VERSIONS:
+        if name in _WORDS["versions"]:
             version, _, more = said.partition(" ")
             end = f": {more}" if more else ":" if has_body else "."
-            return f"{_VERSIONS[name]} {version}{end}"
-        if name in _LABELS:
-            return f"{_LABELS[name]}: {said}".rstrip()
-        if name in _CAPTIONS:
+            return f"{_WORDS['versions'][name]} {version}{end}"
+        if name in _WORDS["labels"]:
+            return f"{_WORDS['labels'][name]}: {said}".rstrip()
+        if name in _WORDS["captions"]:
             return said if not said or said[-1] in ".:?!" else f"{said}:"
         # The name of an object; one that is only made known here stands in the title that follows.
         return said if has_body or "(" in said else ""

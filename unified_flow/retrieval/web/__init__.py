@@ -18,7 +18,6 @@ Resolver = Callable[[str, int], Sequence[str]]
 """(host, port) to addresses as text, in the order to try them. Blocking; raises OSError."""
 
 MAX_CHARS = 16 * 1024 * 1024  # of the text of a page, whatever kind of page
-INSTALL = "pip install 'unified-flow[research]'"
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import mimetypes
 import re
 import zlib
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from unified_flow.errors import ConfigError, PageUnusableError
 from unified_flow.lib.sandbox import Part, SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
+from unified_flow.retrieval.formats import html
 from unified_flow.retrieval.formats.document import (
     converter_of,
     convertible,
@@ -24,7 +24,8 @@ from unified_flow.retrieval.formats.document import (
     missing_library,
 )
 from unified_flow.retrieval.formats.encoding import decode
-from unified_flow.retrieval.web import INSTALL, MAX_CHARS, FetchPolicy, markup
+from unified_flow.retrieval.web import MAX_CHARS, FetchPolicy
+from unified_flow.retrieval.web.walls import shape_of
 
 ACCEPT_ENCODING = "gzip, deflate"
 MAX_TITLE = 500
@@ -169,21 +170,17 @@ def decoded(url: str, body: bytes, charset: str | None) -> str:
 
 
 async def page_text(
-    url: str, body: bytes, media: Media, html: str, policy: FetchPolicy
+    url: str, body: bytes, media: Media, page: str, policy: FetchPolicy
 ) -> tuple[str, str]:
-    """(title, text); `html` is the decoded body of HTML. Raises PageUnusableError, and ConfigError
-    without the extra."""
+    """(title, text); `page` is the decoded body of HTML. Raises PageUnusableError, and ConfigError
+    for a document that needs an extra."""
     title = ""
     if media.is_html:
-        if find_spec("markdownify") is None:
-            raise ConfigError("web pages need an extra", hint=INSTALL)
-        data = html.encode("utf-8", "replace")
-        [part] = await _converted(f"{markup.__name__}:html_parts", url, data, policy)
-        title, text = " ".join(part.trail)[:MAX_TITLE], "\n".join(part.lines)
-    elif media.is_text:
+        title, body = shape_of(page).title[:MAX_TITLE], page.encode("utf-8", "replace")
+    if media.is_text:
         text = decoded(url, body, media.charset)
     else:
-        parts = await _converted(_document_converter(url, media), url, body, policy)
+        parts = await _converted(_converter_of(url, media), url, body, policy)
         text = "\n".join(lines_of(parts))
     if len(text) > MAX_CHARS:
         raise PageUnusableError(
@@ -198,7 +195,9 @@ async def page_text(
     return title, text
 
 
-def _document_converter(url: str, media: Media) -> str:
+def _converter_of(url: str, media: Media) -> str:
+    if media.is_html:
+        return f"{html.__name__}:html_parts"
     extension = mimetypes.guess_extension(media.type) or ""
     if not convertible(extension):
         raise PageUnusableError(f"{url} is {media.type[:80]}, which holds no text", url=url)
