@@ -1,19 +1,35 @@
-"""The flow that is evaluated, over all documents of a set or all but one group of them; the loop
-over the questions that a run has not answered yet."""
+"""The flow that is evaluated, over all documents of a set or all but one group of them: the
+questions that a run has not answered yet, each as with `ask`, watched by its events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from interventions.home import find_home, state_folder
-from unified_flow.evaluation.answers import Trouble
+from unified_flow.config.settings import EMBEDDED
+from unified_flow.errors import InputError
+from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
 from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
-from unified_flow.evaluation.flow_runner import ask
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.clock import elapsed_ms
+from unified_flow.models.embedded.sources import texts_of
+from unified_flow.phases.errors import PhaseError
+from unified_flow.phases.grounding.citations import supported_sentences
+from unified_flow.turns.events import (
+    ModelCalled,
+    ModelFailed,
+    Observed,
+    PhaseCompleted,
+    PhaseFailed,
+)
+from unified_flow.turns.fold import apply
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 MOST_FAILURES = 10
@@ -81,3 +97,99 @@ class Flows:
     async def aclose(self) -> None:
         for flow in self._flows.values():
             await flow.aclose()
+
+
+USER = "evaluation"
+
+
+async def ask(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
+    """A failure is an intervention, as in any other turn, and an answer that says so.
+
+    Nothing of the turn is kept but that. Raises what keeps a turn from beginning at all:
+    ConfigError, QueueFullError.
+    """
+    events: list[Observed] = []
+    turn = Turn()
+
+    def follow(event: Observed) -> None:
+        nonlocal turn
+        events.append(event)
+        turn = apply(turn, event)
+
+    error: PhaseError | InputError | None = None
+    started = perf_counter()
+    try:
+        session = f"{USER}_{secrets.token_hex(6)}"
+        await flow.process(session, question.text, user_id=USER, observer=follow, persist=False)
+    except (PhaseError, InputError) as exc:
+        error = exc
+    took = round(elapsed_ms(started), 3)
+    answer = _answer(question, turn, _trouble(turn, error))
+    return answer.model_copy(update={"duration_ms": took, "phases": costs(events)})
+
+
+def _trouble(turn: Turn, error: PhaseError | InputError | None) -> Trouble | None:
+    """Why there is no answer: a failure, or silence where an answer was due, by the policy `silent`
+    or by a guardrail."""
+    why = str(error) if error is not None else turn.error_message
+    if why is None:
+        return None
+    failure = turn.failure
+    if failure is None:
+        return Trouble(error_type=type(error).__name__ if error else "Blocked", message=why)
+    return Trouble(
+        error_type=failure.error_type,
+        message=why,
+        phase=failure.phase,
+        intervention_id=failure.intervention_id,
+    )
+
+
+def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> EvaluatedAnswer:
+    texts = texts_of(turn.sections)
+    draft = turn.sections.synthesis
+    given = trouble is None and turn.status == "answered" and draft is not None
+    citations = turn.citations if given else []
+    return EvaluatedAnswer(
+        id=question.id,
+        question=question.text,
+        answers=list(question.answers),
+        unanswerable=question.unanswerable,
+        status="failed" if trouble else "answered" if given else "clarify",
+        response=turn.response or "" if trouble is None else "",
+        abstained=given and turn.abstained,
+        citations=citations,
+        supported=supported_sentences(draft, turn.question, turn.sections)
+        if given and draft and draft.citations
+        else [],
+        retrieved=any(contained(text, question.answers) for text in texts),
+        gold_cited=any(contained(f"{c.quote}\n{c.passage}", question.answers) for c in citations),
+        trouble=trouble,
+        turn_id=turn.turn_id or None,
+        request_id=turn.request_id or None,
+    )
+
+
+def costs(events: Iterable[Observed]) -> dict[str, Cost]:
+    """What each phase took, in the order in which they came."""
+    found: dict[str, Cost] = {}
+
+    def add(phase: str, **more: float) -> None:
+        found[phase] = found.get(phase, Cost()) + Cost.model_validate(more)
+
+    for event in events:
+        match event:
+            case PhaseCompleted() | PhaseFailed():
+                add(event.phase, visits=1, duration_ms=event.duration_ms)
+            case ModelCalled() | ModelFailed() if event.model == EMBEDDED:
+                pass  # rules cost nothing
+            case ModelCalled():
+                add(
+                    event.phase,
+                    calls=1,
+                    prompt_tokens=event.prompt_tokens or 0,
+                    completion_tokens=event.completion_tokens or 0,
+                )
+            case ModelFailed():
+                add(event.phase, calls=1)
+    return found

@@ -5,7 +5,7 @@ It grows by one line a question, so that a run that was killed goes on where it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,12 +18,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private
 from interventions.storage import jsonl
 from unified_flow import __version__
+from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.engine.services import Services
-from unified_flow.errors import InputError
+from unified_flow.errors import InputError, RetrievalError
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import Dataset
-from unified_flow.evaluation.identity import documents_digest, identities_of
 from unified_flow.phases import NAMES
+from unified_flow.retrieval.documents import Documents
+from unified_flow.servers.llama_server import model_file_error
+from unified_flow.turns.journal import digest
 
 SPEC = "run.json"
 RESULTS = "results.jsonl"
@@ -32,7 +35,7 @@ LOCK = "run.lock"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe, `models` and `documents` say which they are (identity.py); runs of before
+    model and recipe, `models` and `documents` say which they are; runs of before
     have neither."""
 
     model_config = ConfigDict(frozen=True)
@@ -184,3 +187,54 @@ def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
 def _differences(one: Spec, other: Spec) -> list[str]:
     before, after = one.model_dump(), other.model_dump()
     return [name for name in before if before[name] != after[name]]
+
+
+VECTORS = "vectors"
+
+
+def identity_of(settings: Settings, name: str) -> str:
+    """Which model it is: a file by its size and time, a server's by address and name there.
+
+    Raises ConfigError for a file that is not there.
+    """
+    if name == EMBEDDED:
+        return name
+    path = settings.local_path(name)
+    if path is not None:
+        return _file(path)
+    own = settings.endpoint(name)
+    return f"{own.model} {own.base_url}"
+
+
+def identities_of(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Of each of these models, and of the file that makes vectors."""
+    found = {name: identity_of(settings, name) for name in sorted(set(names))}
+    if settings.vectors.path is not None:
+        found[VECTORS] = _file(settings.vectors.path)
+    return found
+
+
+def documents_digest(documents: Documents | None) -> str:
+    """Of every file that a search sees, its path below its root and its content, as indexed.
+
+    "" without documents, and for an index that cannot be read, which is each turn's failure.
+    """
+    if documents is None:
+        return ""
+    try:
+        with documents.index.reading() as reader:
+            rows = reader.connection.execute(
+                "SELECT shown, digest FROM file JOIN member ON file_id = file.id"
+                f" WHERE root_id IN ({reader.scope.roots}) ORDER BY shown, digest"
+            )
+            return digest([[shown, content.hex()] for shown, content in rows])[:16]
+    except RetrievalError:
+        return ""
+
+
+def _file(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError as exc:
+        raise model_file_error(path, exc) from exc
+    return f"{path.name} {found.st_size} {found.st_mtime_ns}"

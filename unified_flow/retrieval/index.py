@@ -50,7 +50,7 @@ class Index:
         self, path: Path, roots: Sequence[Root] | None, *, busy_timeout_s: float = 30.0
     ) -> None:
         self.path = path
-        self._roots = None if roots is None else list(roots)
+        self._roots = roots
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._reader: IndexReader | None = None
@@ -111,8 +111,7 @@ class Index:
         from `fetch`. Raises InputError for a path that does not exist, and RetrievalError.
         """
         request = UpdateRequest(
-            roots=None if paths is None else resolved(paths),
-            own=self._roots,
+            roots=self._roots if paths is None else resolved(paths),
             rebuild=rebuild,
             exclude=frozenset(exclude) | own_folders(self.path),
             reading=reading or DocumentSettings(),
@@ -134,9 +133,8 @@ class Index:
                 store.delete_files(self.path)
                 store.create_file(self.path)
                 report = self._refresh_files(replace(request, rebuild=False))
-        if request.roots is not None:
-            with self._lock:
-                self._roots = list(request.roots)
+        with self._lock:
+            self._roots = request.roots
         self._forget_statistics()
         return report
 

@@ -33,14 +33,13 @@ from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """`roots` None: those that `own` names, else all that are remembered.
+    """`roots` None: all that are remembered.
 
     `exclude` are files and folders to leave out. With another `reading` than before all is read
     again. `fetch` gets web pages, those that are known too if `fetch_again`.
     """
 
     roots: Sequence[Root] | None
-    own: Sequence[Root] | None = None
     rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
     reading: DocumentSettings = field(default_factory=DocumentSettings)
@@ -58,7 +57,7 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     reading = request.reading.model_dump_json()
     is_rebuilt = request.rebuild or _is_outdated(connection, reading)
     known = [] if is_new else remembered(connection)
-    named = list(request.roots if request.roots is not None else (request.own or known))
+    named = list(known if request.roots is None else request.roots)
     folders = folders_of(named)
     below = [root for root in known if _is_file(root) and any(map(root.is_relative_to, folders))]
     everything = list(dict.fromkeys([*named, *below]))

@@ -9,7 +9,7 @@ from tests.answers import COMPLETE, every_phase_by_model, open_entries, script
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.flow_runner import USER, ask
+from unified_flow.evaluation.flows import USER, ask
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.user_rules import UserRules

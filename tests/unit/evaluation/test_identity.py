@@ -9,7 +9,7 @@ import pytest
 
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
-from unified_flow.evaluation.identity import identities_of, identity_of
+from unified_flow.evaluation.runs import identities_of, identity_of
 
 
 def test_a_file_of_another_size_or_time_is_another_model(home: Path) -> None:

@@ -42,7 +42,3 @@ class Part:
 
 class UnusableError(Exception):
     """The message is the reason, for a person."""
-
-
-class ConversionLimitError(UnusableError):
-    """More than a document holds: pages, text, or what an archive unpacks to."""

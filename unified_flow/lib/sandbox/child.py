@@ -17,7 +17,7 @@ import warnings
 from dataclasses import astuple
 from pkgutil import resolve_name
 
-from unified_flow.lib.sandbox import OUT_OF_MEMORY, ConversionLimitError, UnusableError
+from unified_flow.lib.sandbox import OUT_OF_MEMORY, UnusableError
 
 MAX_CHARS = 32 * 1024 * 1024
 _XML_NO_MEMORY = 2
@@ -60,7 +60,7 @@ def _answer(function: str, data: bytes) -> str:
         for part in resolve_name(function)(data):
             size += sum(map(len, part.lines)) + len(part.lines)
             if size > MAX_CHARS:
-                raise ConversionLimitError(f"more than {MAX_CHARS // 1024 // 1024} MiB of text")
+                raise UnusableError(f"more than {MAX_CHARS // 1024 // 1024} MiB of text")
             found.append(astuple(part))
     except UnusableError as exc:
         if _for_want_of_memory(exc):

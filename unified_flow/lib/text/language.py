@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 from functools import cache, lru_cache
+from pathlib import Path
 
 import stopwordsiso
 
 from unified_flow.lib.text.lexicon import languages, lexicon_of
 from unified_flow.lib.text.segmentation import words
 
-# ISO 639-1 code to the Snowball algorithm, where a list of stop words exists as well.
-STEMMERS = {
-    "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german",
-    "el": "greek", "en": "english", "es": "spanish", "et": "estonian", "eu": "basque",
-    "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi",
-    "hu": "hungarian", "hy": "armenian", "id": "indonesian", "it": "italian",
-    "lt": "lithuanian", "nl": "dutch", "no": "norwegian", "pl": "polish", "pt": "portuguese",
-    "ro": "romanian", "ru": "russian", "sv": "swedish", "tr": "turkish",
-}  # fmt: skip
-
-# Recognised by their commonest words. The rarer ones share too many short words with these
-# to be guessed from one question; a caller who knows better names the language.
-_GUESSED = ("en", "sv", "fr", "de", "es", "it", "pt", "nl", "da", "no", "fi", "pl", "ro",
-            "hu", "cs", "tr", "id", "ca")  # fmt: skip
-
-_BY_SCRIPT = (
-    ("ja", re.compile("[\u3040-\u30ff]")),
-    ("zh", re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")),
-    ("ko", re.compile("[\u1100-\u11ff\uac00-\ud7af]")),
-    ("th", re.compile("[\u0e00-\u0e7f]")),
-    ("ru", re.compile("[\u0400-\u04ff]")),
-    ("el", re.compile("[\u0370-\u03ff\u1f00-\u1fff]")),
-    ("fa", re.compile("[پچژگ]")),
-    ("ar", re.compile("[\u0600-\u06ff]")),
-    ("he", re.compile("[\u0590-\u05ff]")),
-    ("hi", re.compile("[\u0900-\u097f]")),
-    ("hy", re.compile("[\u0530-\u058f]")),
-)
-
-# A capital letter tells a name from a noun everywhere but here.
-CAPITAL_NOUNS = frozenset({"de", "lb"})
+_KNOWN = tomllib.loads(Path(__file__).with_name("scripts.toml").read_text(encoding="utf-8"))
+STEMMERS: dict[str, str] = _KNOWN["stemmers"]
+CAPITAL_NOUNS = frozenset[str](_KNOWN["capital_nouns"])
+_BY_SCRIPT = {code: re.compile(pattern) for code, pattern in _KNOWN["scripts"].items()}
 _SAMPLE = 2_000  # characters; more does not change the guess
 # Words for each stop word that running text has at most: a list of links or a licence has more.
 _RUNNING = 6
@@ -63,7 +38,7 @@ def stop_words(language: str) -> frozenset[str]:
 def _languages_of_words() -> dict[str, list[str]]:
     """Stop word to the languages that have it; a single letter is as often a name in code."""
     found: dict[str, list[str]] = {}
-    for language in dict.fromkeys([*_GUESSED, *languages()]):
+    for language in dict.fromkeys([*_KNOWN["guessed"], *languages()]):
         for word in filter(lambda word: len(word) > 1, stop_words(language)):
             found.setdefault(word, []).append(language)
     return found
@@ -102,7 +77,7 @@ def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
         found.update(known.get(word, ()))
     if not sample.isascii():
         letters = sum(character.isalpha() for character in sample)
-        for code, pattern in _BY_SCRIPT:
+        for code, pattern in _BY_SCRIPT.items():
             if len(pattern.findall(sample)) * 5 > letters:
                 return code, found, len(own)
     return None, found, len(own)

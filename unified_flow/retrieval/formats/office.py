@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats.table import table_lines
 
 MAX_UNPACKED = 256 * 1024 * 1024
@@ -35,7 +35,7 @@ def opened(data: bytes) -> zipfile.ZipFile:
     entries = archive.infolist()
     size = sum(entry.file_size for entry in entries)
     if size > MAX_UNPACKED or len(entries) > MAX_ENTRIES:
-        raise ConversionLimitError(
+        raise UnusableError(
             f"unpacks to {size / 1024 / 1024:,.0f} MiB in {len(entries):,} files, "
             f"{MAX_UNPACKED // 1024 // 1024} MiB in {MAX_ENTRIES:,} at most"
         )
@@ -69,7 +69,7 @@ def powerpoint_parts(data: bytes) -> Iterator[Part]:
     with whole_file(data, "presentation") as file:
         slides = list(pptx.Presentation(file).slides)
     if len(slides) > MAX_SLIDES:
-        raise ConversionLimitError(f"{len(slides):,} slides, {MAX_SLIDES:,} at most")
+        raise UnusableError(f"{len(slides):,} slides, {MAX_SLIDES:,} at most")
     for number, slide in enumerate(slides, 1):
         title = slide.shapes.title
         heading = " ".join(title.text_frame.text.split()) if title is not None else ""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.lib.sandbox import ConversionLimitError, Part, UnusableError
+from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats.chunk import Trail
 
 MAX_PAGES = 5_000
@@ -41,7 +41,7 @@ def pdf_parts(data: bytes) -> Iterator[Part]:
         reason = _REASONS.get(getattr(exc, "err_code", 0) or 0, "broken: no PDF can be read in it")
         raise UnusableError(reason) from exc
     if len(document) > MAX_PAGES:
-        raise ConversionLimitError(f"{len(document):,} pages, {MAX_PAGES:,} at most")
+        raise UnusableError(f"{len(document):,} pages, {MAX_PAGES:,} at most")
     marks = _bookmarks(document)
     trail = Trail()
     pages = [_lines(_text(document, at, pypdfium2.PdfiumError)) for at in range(len(document))]

@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from unified_flow.retrieval.formats import source_code
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
-from unified_flow.retrieval.formats.restructured_markup import read
+from unified_flow.retrieval.formats.restructured_text import read
 
 EXTENSIONS = frozenset({".py", ".pyi"})
 _QUOTED = re.compile(r"""\s*[rRuU]?('{3}|"{3}|'|")(.*)\1\s*(?:#.*)?""", re.DOTALL)
