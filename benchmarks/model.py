@@ -4,7 +4,7 @@
 
 The flow and the plain pipeline (four passages, one prompt) answer the same questions with the same
 model over the same paragraphs, and are compared with a confidence interval. It takes hours on two
-cores: stopped or killed, the same command goes on, and model replies are kept.
+cores: stopped or killed, the same command goes on with the next question.
 """
 
 from __future__ import annotations

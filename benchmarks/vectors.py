@@ -276,7 +276,7 @@ def measure(texts: list[str], asked: list[Asked], folder: Path, settings: str) -
     both, both_s = opened(folder / "both", folder / "docs", settings)
     try:
         ranks, times = ranks_of(words, both, asked)
-        chunks = both.index.size()
+        chunks = both.index.counts()[1]
     finally:
         words.close()
         both.close()
@@ -310,7 +310,7 @@ def measure_time(docs: Path, folder: Path) -> None:
             "both": lambda heading: again.search(heading, LIMIT),
             "request for a vector": lambda heading: embedder.embed([heading]),
         }
-        print(f"{again.index.size()} chunks, {len(asked)} of their headings asked")
+        print(f"{again.index.counts()[1]} chunks, {len(asked)} of their headings asked")
         print(f"index from nothing, with vectors that cost nothing: {both_s:.1f} s")
         print(f"first search of a process, which reads the vectors: {first_ms:.0f} ms")
         for name, search in cases.items():

@@ -66,7 +66,7 @@ def _index(services: Services) -> bool:
         return True
     try:
         services.documents.ensure_fresh()
-        return services.documents.index.size() > 0
+        return services.documents.index.counts()[1] > 0
     except (UnifiedFlowError, InputError, OSError):
         return False
 

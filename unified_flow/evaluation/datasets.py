@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -19,6 +17,7 @@ from unified_flow.errors import InputError
 from unified_flow.turns.input_checks import first_mistake, read_text
 
 WITHOUT = ":without"
+_WRITTEN = "complete"  # the file that says so of a corpus
 
 
 @dataclass(frozen=True)
@@ -213,7 +212,7 @@ def corpus_of(dataset: Dataset, folder: Path) -> Corpus:
     Raises InputError for a file that is not there.
     """
     own = folder / dataset.digest[:12]
-    if any(group.texts for group in dataset.groups) and not own.is_dir():
+    if any(group.texts for group in dataset.groups) and not (own / _WRITTEN).exists():
         _write(dataset, own)
     corpus: Corpus = {}
     for group in dataset.groups:
@@ -232,25 +231,15 @@ def without(corpus: Corpus, group: str) -> list[Path]:
 
 
 def _write(dataset: Dataset, folder: Path) -> None:
-    """All of it or nothing: a folder that is there is complete. One process at a time, so that what
-    is half built when it begins was left by one that was killed."""
+    """One process at a time; what somebody who was killed left half written is written again."""
+    texts = {
+        folder / group.name / f"{number:04d}.txt": f"{text.rstrip()}\n".encode()
+        for group in dataset.groups
+        for number, text in enumerate(group.texts)
+    }
     make_private_folder(folder.parent)
     with FileLock(f"{folder.parent}.lock", mode=0o600):
-        for left in folder.parent.glob("building-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        if not folder.is_dir():
-            _build(dataset, folder)
-
-
-def _build(dataset: Dataset, folder: Path) -> None:
-    building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
-    try:
-        for group in dataset.groups:
-            (building / group.name).mkdir()
-            for number, text in enumerate(group.texts):
-                file = building / group.name / f"{number:04d}.txt"
-                file.write_text(text.rstrip() + "\n", encoding="utf-8")
-        building.rename(folder)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text)
+        (folder / _WRITTEN).touch()

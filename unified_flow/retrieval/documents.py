@@ -223,14 +223,6 @@ class Documents:
         with self._found(query, limit) as (reader, found):
             return explain(reader, found, query, limit, why)
 
-    def languages(self) -> tuple[str, ...]:
-        """Of what is searched, the commonest first. Raises RetrievalError."""
-        return self.index.languages()
-
-    def unread(self) -> tuple[str, ...]:
-        """Documents that are not read as a whole, with what is not. Raises RetrievalError."""
-        return self.index.unread()
-
     def statistics(self) -> Statistics:
         """Of the index as it is. Raises RetrievalError."""
         index = self.index.within(self.roots) if self.roots else self.index

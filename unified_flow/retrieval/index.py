@@ -180,11 +180,6 @@ class Index:
         with self.reading() as reader:
             yield reader, reader.found(query, limit, conversation)
 
-    def size(self) -> int:
-        """The number of chunks that a search can return."""
-        with self.reading() as reader:
-            return reader.corpus.size
-
     def counts(self) -> tuple[int, int]:
         """(files, chunks) that a search can return."""
         with self.reading() as reader:

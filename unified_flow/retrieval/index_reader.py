@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,7 +75,6 @@ class IndexReader:
     corpus: Corpus = field(default_factory=Corpus)
     languages: dict[str, int] = field(default_factory=dict)  # to files, the commonest first
     scope: Scope = field(default_factory=Scope)
-    frequencies: dict[str, int] = field(default_factory=dict)
 
     def learn(self, roots: Sequence[Root] | None) -> None:
         """Statistics of the roots that a search is to see; RetrievalError for an unknown one."""
@@ -92,14 +92,12 @@ class IndexReader:
                 "GROUP BY language ORDER BY count(*) DESC, language"
             ).fetchall()
         )
-        self.frequencies.clear()
+        self.frequency = lru_cache(_REMEMBERED)(self._document_frequency)
 
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Search:
         """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
-        if len(self.frequencies) > _REMEMBERED:
-            self.frequencies.clear()
         asked = self._weights_of({query: 1.0})
         plain = self._candidates(asked, limit)
         if not conversation or limit < 1:
@@ -232,12 +230,6 @@ class IndexReader:
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))
-
-    def frequency(self, term: str) -> int:
-        known = self.frequencies.get(term)
-        if known is None:
-            known = self.frequencies[term] = self._document_frequency(term)
-        return known
 
     def _document_frequency(self, term: str) -> int:
         if not self.scope.restriction:

@@ -4,30 +4,18 @@ a tool reads them."""
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
-_FOLDERS = frozenset({".aws", ".git", ".gnupg", ".ssh"})
-_NAMES = re.compile(
-    r"""
-    \.env\..* | .*\.env | .*\.(?:pem|key|tfstate|tfstate\.backup)
-    | \.(?:netrc|pgpass|pypirc|npmrc|htpasswd|git-credentials)
-    | secrets\.(?!(?:md|rst|adoc|html?)\Z).*  # pages about secrets are documents
-    """,
-    re.IGNORECASE | re.VERBOSE,
+_KNOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_FOLDERS, _PROSE = frozenset[str](_KNOWN["folders"]), frozenset[str](_KNOWN["prose"])
+_NAMES = re.compile(_KNOWN["names"], re.IGNORECASE | re.VERBOSE)
+_SSH_KEY = re.compile(_KNOWN["ssh_key"])
+_KEYS, _CREDENTIALS, _SETTING = (
+    re.compile(_KNOWN[name].encode(), re.VERBOSE | flags)
+    for name, flags in (("private_key", 0), ("credentials", re.I | re.M), ("setting", 0))
 )
-_SSH_KEY = re.compile(r"id_(?:[dr]sa|(?:ecdsa|ed25519)(?:_sk)?)(?:\.(?:pub|bak|old))?")
-# Formats of pages, which may show a key.
-_PROSE = frozenset({".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".html", ".htm", ".ipynb"})
 _HEAD = 64 * 1024  # bytes: a file of keys is small
-_KEYS = re.compile(
-    rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*-----END [A-Z ]*KEY"
-)
-_CREDENTIALS = re.compile(
-    rb"""(?:^|[{,])[ \t"']*(?:export[ ])?(?:aws_secret_access_key|aws_session_token"""
-    rb"""|azure_client_secret|(?:azure_storage_)?account_?key|client-key-data|refresh_token)"""
-    rb"""["']?[ ]*[:=][ ]*["']?[\w/+=.~-]{16,}""",
-    re.IGNORECASE | re.MULTILINE,
-)
-_SETTING = re.compile(rb"""[\[\]{}#;].*|(?:-\s+)?[\w."'-]+(?:\s+\w+)?\s*[:=].*|""")
 
 
 def is_secret(path: str, *, is_folder: bool = False) -> bool:

@@ -84,8 +84,8 @@ def version() -> str:
 def deciding_files() -> list[Path]:
     """Our own code and data that decide what the index holds."""
     retrieval = Path(__file__).parent
-    names = ("store.py", "index_writer.py", "file_reading.py", "secret_files.py")
-    files = [retrieval / name for name in names]
+    names = ("store.py", "index_writer.py", "file_reading.py")
+    files = [*(retrieval / name for name in names), *retrieval.glob("secret_files.*")]
     for folder in (retrieval / "formats", Path(text.__path__[0])):
         files += (file for file in folder.rglob("*") if file.suffix in {".py", ".toml"})
     return files

@@ -135,14 +135,20 @@ def test_documents_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -
     broken = Dataset("set", "0" * 64, (), (Group("a", ("fine", "half a letter: \ud800")),))
     with pytest.raises(UnicodeEncodeError):
         corpus_of(broken, tmp_path / "corpora")
-    assert list((tmp_path / "corpora").iterdir()) == []
+    assert not (tmp_path / "corpora").exists()
 
 
-def test_what_somebody_who_was_killed_left_half_built_goes(tmp_path: Path) -> None:
-    (tmp_path / "corpora" / "building-x1y2" / "a").mkdir(parents=True)
-    (tmp_path / "corpora" / "building-x1y2" / "a" / "0000.txt").write_text("half")
-    corpus_of(Dataset("set", "0" * 64, (), (Group("a", ("fine",)),)), tmp_path / "corpora")
-    assert [each.name for each in (tmp_path / "corpora").iterdir()] == ["0" * 12]
+def test_what_somebody_who_was_killed_left_half_built_is_completed(tmp_path: Path) -> None:
+    half = tmp_path / "corpora" / ("0" * 12) / "a" / "0000.txt"
+    half.parent.mkdir(parents=True)
+    half.write_text("ha")
+    texts = Dataset("set", "0" * 64, (), (Group("a", ("half", "fine")),))
+    assert corpus_of(texts, tmp_path / "corpora") == {"a": [half.parent]}
+    written = sorted(half.parent.iterdir())
+    assert [each.read_text() for each in written] == ["half\n", "fine\n"]
+    half.write_text("as it is\n")
+    corpus_of(texts, tmp_path / "corpora")
+    assert half.read_text() == "as it is\n"
 
 
 def test_documents_that_are_not_known_cannot_be_left_out(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
         report(trouble)
         known = "documents that cannot be searched"
     elif services.documents is not None:
-        known = f"{services.documents.index.size()} passages"
+        known = f"{services.documents.index.counts()[1]} passages"
     note(f"{known} · model {services.settings.model} · session {chat.session}")
     note("ask away; /help lists the commands, Ctrl-D leaves")
 

@@ -152,9 +152,5 @@ def _shown(value: object) -> str:
             return f"{value:.10g}"
         case datetime.datetime() if value.time() == datetime.time():
             return value.date().isoformat()
-        case datetime.datetime():
-            return value.isoformat(" ")
-        case datetime.date() | datetime.time():
-            return value.isoformat()
         case _:
             return str(value)

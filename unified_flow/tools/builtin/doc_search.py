@@ -49,10 +49,10 @@ def doc_search(
         }
         asked = language_of(args.query, default="")
         if documents is not None and asked:
-            known = await threads.run(documents.languages)
+            known = await threads.run(documents.index.languages)
             if known and asked not in known:
                 result["languages"] = list(known)
-        if documents is not None and (left := await threads.run(documents.unread)):
+        if documents is not None and (left := await threads.run(documents.index.unread)):
             more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
             result["unread"] = [*left[:UNREAD], *more]
         return ToolOutput(
