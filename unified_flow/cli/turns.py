@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.terminal import note, say, width
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
@@ -134,6 +135,35 @@ def abandon(
         say(f"turn {turn_id} is abandoned")
         if marked:
             note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
+
+
+def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None) -> None:
+    """Keep a turn with a damaged journal up to its last whole line, so that it can be resumed.
+
+    The damaged rest is set aside in a file beside the journal; nothing is deleted.
+
+    \b
+    unified-flow turns salvage 12
+    unified-flow resume 12
+    """
+    from unified_flow.resume import housekeeping
+    from unified_flow.turns.archive import TurnArchive
+
+    # By its number, for it cannot be read.
+    turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
+    folders = TurnArchive.of(home).folders
+    found = housekeeping.salvage(folders, turn_id)
+    aside = folders.path(turn_id) / found.event.aside
+    if as_json:
+        kept = {"kept_lines": found.kept, "set_aside_lines": found.event.lines}
+        say_object({"turn_id": turn_id, "status": found.turn.status, "aside": str(aside)} | kept)
+        return
+    stands = f"{found.turn.completed} has completed" if found.turn.completed else "nothing is done"
+    say(f"turn {turn_id} is kept up to line {found.kept}: {stands}")
+    note(f"set aside, {found.event.lines} lines: {aside}")
+    for tool in dict.fromkeys(call.tool for call in found.event.calls):
+        note(f"{one_line(redact_text(tool))} may have written in them: look whether it did")
+    note(f"next: unified-flow resume {turn_id}")
 
 
 def prune(

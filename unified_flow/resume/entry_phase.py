@@ -90,7 +90,8 @@ def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
 def _must_not_write_twice(
     turn: Turn, writes: list[Write], *, tools_done: bool, rewound: bool
 ) -> None:
-    if not writes or (tools_done and not rewound):
+    planned = all(_is_planned(turn, write) for write in writes)
+    if not writes or (tools_done and planned and not rewound):
         return
     begun = [write for write in writes if not write.done]
     names = ", ".join(dict.fromkeys(write.tool for write in begun or writes))
@@ -101,8 +102,16 @@ def _must_not_write_twice(
     )
     # Going back makes the call again, so that there is nothing to count as done.
     counted = "without --from, --tools-done" if rewound else "--tools-done"
-    otherwise = f"; {counted} counts it as done" if begun else ""
+    otherwise = f"; {counted} counts it as done" if begun and planned else ""
     raise NotResumableError(
         said,
         hint=f"see whether the effect is there: --rerun-tools lets the call run again{otherwise}",
     )
+
+
+def _is_planned(turn: Turn, write: Write) -> bool:
+    """Whether the plan asks for this very call, so that it can count as done. The plan of a call in
+    a damaged part of the journal may be lost with it."""
+    plan = turn.sections.planner
+    asked = plan.tool_requests if plan is not None else ()
+    return any((request.tool, request.args) == (write.tool, write.args) for request in asked)

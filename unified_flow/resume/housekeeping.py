@@ -1,4 +1,4 @@
-"""Abandoning a turn, and pruning old finished ones."""
+"""Abandoning a turn, salvaging a damaged one, and pruning old finished ones."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from interventions import InterventionQueue
 from interventions.home import make_private_folder
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import JournalVersionError, NotResumableError
-from unified_flow.resume.resumption import begin_run, open_turn
+from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
+from unified_flow.resume.resumption import begin_run, open_turn, unwritable
 from unified_flow.turns.archive import TurnArchive, TurnFolders, read_turn
 from unified_flow.turns.events import TurnAbandoned, this_process
 from unified_flow.turns.journal import NAME, Journal
+from unified_flow.turns.salvage import Salvaged, salvaged
 from unified_flow.turns.turn import FINISHED, Turn
 
 PRUNED = "pruned_"
@@ -56,6 +57,23 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     if again and not marked:
         raise _nothing_to_give_up(turn)
     return marked
+
+
+def salvage(folders: TurnFolders, turn_id: int) -> Salvaged:
+    """Keep a damaged turn up to its last whole line, so that it can be resumed.
+
+    Raises NoSuchTurnError, TurnBusyError, JournalVersionError, and NotResumableError where nothing
+    is damaged, nothing can be kept, or there is no room.
+    """
+    folder = folders.path(turn_id)
+    try:
+        return salvaged(folder, this_process().user)
+    except FileNotFoundError as exc:
+        raise TurnArchive(folders).no_such_turn(turn_id) from exc
+    except BlockingIOError as exc:
+        raise TurnBusyError(f"turn {turn_id} runs now", hint="wait until it is done") from exc
+    except OSError as exc:
+        raise unwritable(folders, turn_id, exc) from exc
 
 
 def _nothing_to_give_up(turn: Turn) -> NotResumableError:

@@ -122,7 +122,7 @@ def open_turn(folders: TurnFolders, turn_id: int, observer: Observer | None = No
     except BlockingIOError as exc:
         raise busy_error(archive.require(turn_id)) from exc
     except OSError as exc:
-        raise _unwritable(folders, turn_id, exc) from exc
+        raise unwritable(folders, turn_id, exc) from exc
     if not ledger.turn.turn_id:
         with ledger:
             raise archive.no_such_turn(turn_id)
@@ -135,7 +135,7 @@ def begin_run(ledger: Ledger, event: TurnResumed | TurnAbandoned) -> None:
         ledger.begin(event)
     except OSError as exc:
         folders = TurnFolders(ledger.folder.parent)
-        raise _unwritable(folders, ledger.turn.turn_id, exc) from exc
+        raise unwritable(folders, ledger.turn.turn_id, exc) from exc
 
 
 def busy_error(turn: Turn) -> TurnBusyError:
@@ -147,7 +147,7 @@ def busy_error(turn: Turn) -> TurnBusyError:
     )
 
 
-def _unwritable(folders: TurnFolders, turn_id: int, exc: OSError) -> NotResumableError:
+def unwritable(folders: TurnFolders, turn_id: int, exc: OSError) -> NotResumableError:
     return NotResumableError(
         f"the journal of turn {turn_id} in {folders.path(turn_id)} cannot be written: "
         f"{exc.strerror or exc}",

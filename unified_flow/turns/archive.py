@@ -17,7 +17,7 @@ from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted
 from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
 from unified_flow.turns.journal import NAME, begun, read
-from unified_flow.turns.lines import other_version
+from unified_flow.turns.lines import other_version, remedy
 from unified_flow.turns.lock import is_held
 from unified_flow.turns.turn import Turn
 
@@ -84,14 +84,12 @@ def named_damage(folder: Path, events: Sequence[AnyEvent]) -> Iterator[None]:
         wrote = [e.version for e in events if isinstance(e, TurnStarted | TurnResumed)]
         raise other_version(folder / NAME, str(exc), wrote[-1]) from exc
     except JournalOrderError as exc:
-        raise damaged(folder, str(exc)) from exc
+        raise damaged(folder, str(exc), exc.turn.turn_id or None) from exc
 
 
-def damaged(folder: Path, reason: str) -> RetrievalError:
-    return RetrievalError(
-        f"the turn in {folder} cannot be read: {reason}",
-        hint="its journal is damaged; ask the question again",
-    )
+def damaged(folder: Path, reason: str, turn_id: int | None = None) -> RetrievalError:
+    """`turn_id` if a part of the turn can be kept."""
+    return RetrievalError(f"the turn in {folder} cannot be read: {reason}", hint=remedy(turn_id))
 
 
 LAST = "last"

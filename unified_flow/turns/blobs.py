@@ -24,18 +24,24 @@ def store(folder: Path, content: bytes) -> str:
     """The name under which `content` lies in `folder`, durably. Raises OSError, and then nothing
     of it is left. Only the holder of the turn's lock may call it."""
     name = hashlib.sha256(content).hexdigest()
-    path = folder / name
-    if not _holds(path, content):
-        unfinished = path.with_suffix(UNFINISHED)
-        try:
-            _write(unfinished, content)
-            unfinished.replace(path)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
-    sync_folder(folder)
+    if _holds(folder / name, content):
+        sync_folder(folder)
+    else:
+        put(folder / name, content)
     return name
+
+
+def put(path: Path, content: bytes) -> None:
+    """A durable file of that content, whole or not at all. Raises OSError."""
+    unfinished = path.with_suffix(UNFINISHED)
+    try:
+        _write(unfinished, content)
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def load(folder: Path, name: Any) -> Any:

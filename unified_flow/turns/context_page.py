@@ -14,6 +14,7 @@ from unified_flow.turns.events import (
     TurnCompleted,
     TurnInterrupted,
     TurnResumed,
+    TurnSalvaged,
     TurnStarted,
 )
 from unified_flow.turns.fold import OUTPUT
@@ -52,6 +53,8 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
             return head + _edited(redact(event.edited, WHOLE) if clean else event.edited)
         case TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
+        case TurnSalvaged():
+            return f"\nSalvaged by {event.by}: {event.lines} damaged lines are in {event.aside}\n"
         case GuardrailChecked() if event.decision != "pass":
             return f"\nGuardrail ({event.stage}): {event.decision}, {event.reason}\n"
         case TurnInterrupted():

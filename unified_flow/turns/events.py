@@ -129,6 +129,28 @@ class TurnAbandoned(Event):
     reason: str
 
 
+class LostCall(BaseModel):
+    """A call of a writing tool that began in the damaged part of a journal, as far as it can be
+    read; `args` is empty where it cannot."""
+
+    model_config = ConfigDict(frozen=True)
+
+    call: int
+    tool: str
+    args: dict[str, Any] = {}
+
+
+class TurnSalvaged(Event):
+    """A person kept the turn up to a damaged line. `aside` is the file beside the journal with the
+    rest, and `lines` how many lines that are; `calls` may have written."""
+
+    event: Literal["turn_salvaged"] = "turn_salvaged"
+    by: str
+    aside: str
+    lines: int
+    calls: list[LostCall] = []
+
+
 class PhaseStarted(Event):
     """`input_digest` covers the question and every section that the recipe reads."""
 
@@ -301,6 +323,7 @@ AnyEvent = Annotated[
     TurnStarted
     | TurnResumed
     | TurnAbandoned
+    | TurnSalvaged
     | PhaseStarted
     | HistoryRead
     | ModelCalled

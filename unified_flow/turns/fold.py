@@ -30,6 +30,7 @@ from unified_flow.turns.events import (
     TurnCompleted,
     TurnInterrupted,
     TurnResumed,
+    TurnSalvaged,
     TurnStarted,
 )
 from unified_flow.turns.lines import unlike
@@ -114,6 +115,10 @@ def apply(turn: Turn, event: Observed) -> Turn:
             return _resume(turn, event)
         case TurnAbandoned():
             return changed(turn, status="abandoned", visits=cut_off(turn.visits))
+        case TurnSalvaged():
+            stopped = turn.interrupted() if turn.status == "running" else turn
+            lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
+            return changed(stopped, writes=(*turn.writes, *lost))
         case PhaseStarted():
             visit = Visit(
                 event.phase,

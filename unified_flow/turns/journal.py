@@ -111,10 +111,7 @@ class Journal:
         """
         if self._end is None:
             self._mend()
-        line = encode(event)
-        if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
-            line = encode(self._shorten(event))
-        line = sealed(line, self._lines + 1)
+        line = line_of(event, self._lines + 1, self.folder)
         if isinstance(event, TurnStarted):
             self._kept = event.persist
         if _durable(event, kept=self._kept):
@@ -174,14 +171,24 @@ class Journal:
             sync_folder(self.folder.parent)
             self._names_durable = True
 
-    def _shorten(self, event: AnyEvent) -> dict[str, Any]:
-        """The event with its large values, and what looks like a pointer, in files of their own."""
-        short = event.model_dump(mode="json")
-        for key, value in short.items():
-            content = encode(value)
-            if len(content) > MAX_INLINE_BYTES // 4 or content.startswith(POINTER_BYTES):
-                short[key] = {POINTER: blobs.store(self.folder, content)}
-        return short
+
+def line_of(event: AnyEvent, number: int, folder: Path) -> bytes:
+    """The line of the journal in `folder`, where large values then have files of their own. Raises
+    OSError."""
+    line = encode(event)
+    if len(line) > MAX_INLINE_BYTES or POINTER_BYTES in line:
+        line = encode(_shortened(event, folder))
+    return sealed(line, number)
+
+
+def _shortened(event: AnyEvent, folder: Path) -> dict[str, Any]:
+    """The event with its large values, and what looks like a pointer, in files of their own."""
+    short = event.model_dump(mode="json")
+    for key, value in short.items():
+        content = encode(value)
+        if len(content) > MAX_INLINE_BYTES // 4 or content.startswith(POINTER_BYTES):
+            short[key] = {POINTER: blobs.store(folder, content)}
+    return short
 
 
 def _durable(event: AnyEvent, *, kept: bool) -> bool:
@@ -218,7 +225,7 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     """
     with _readable(folder / NAME) as journal:
         *lines, _torn = journal.read().split(b"\n")
-    return events_in(lines, folder / NAME, partial(_whole, folder))
+    return (event for _, event in events_in(lines, folder / NAME, partial(whole, folder)))
 
 
 def begun(folder: Path) -> TurnStarted | None:
@@ -226,7 +233,7 @@ def begun(folder: Path) -> TurnStarted | None:
     it tells of something else. Raises as `read` does."""
     with _readable(folder / NAME) as journal:
         *lines, _torn = journal.readline().split(b"\n")
-    event = next(events_in(lines, folder / NAME, partial(_whole, folder)), None)
+    _, event = next(events_in(lines, folder / NAME, partial(whole, folder)), (0, None))
     return event if isinstance(event, TurnStarted) else None
 
 
@@ -241,7 +248,7 @@ def _readable(path: Path) -> Iterator[BinaryIO]:
         raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
-def _whole(folder: Path, record: Record) -> Record:
+def whole(folder: Path, record: Record) -> Record:
     """The record with the values that lie in files of their own."""
     for key, value in record.items():
         if isinstance(value, dict) and set(value) == {POINTER}:

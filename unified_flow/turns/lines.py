@@ -33,14 +33,14 @@ def sealed(record: bytes, number: int) -> bytes:
 
 def events_in(
     lines: Sequence[bytes], path: object, whole: Callable[[Any], Any]
-) -> Iterator[AnyEvent]:
-    """The events of a journal, from its first line on.
+) -> Iterator[tuple[int, AnyEvent]]:
+    """The events of a journal, each with the number of its line, from the first on.
 
     `whole` is given each record, and puts the values that lie elsewhere in their places; it raises
     OSError and ValueError. Raises RetrievalError for a line that is damaged or out of place, and
     JournalVersionError for one that another version wrote.
     """
-    version = 1
+    version, turn_id = 1, None
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         try:
@@ -50,20 +50,22 @@ def events_in(
                 version = _version(record, where)
                 _check(lines, number, version)
             record = whole(record)
+            turn_id = record.get("turn_id", turn_id)
             copied = record.pop("copied", [])
             for each in (record, *copied):
-                yield READER.validate_python(upcast(each, version, to=VERSION))
+                yield number, READER.validate_python(upcast(each, version, to=VERSION))
         except (ValueError, RecursionError, OSError) as exc:
             if isinstance(exc, ValidationError) and version >= SUMMED:
                 raise other_version(where, unlike(exc), version) from exc
-            raise damaged(where, first_line(exc)) from exc
+            reason = f"{where}: the journal is damaged: {first_line(exc)}"
+            raise RetrievalError(reason, hint=remedy(turn_id)) from exc
 
 
-def damaged(where: object, reason: str) -> RetrievalError:
-    return RetrievalError(
-        f"{where}: the journal is damaged: {reason}",
-        hint="the turn cannot be read; ask its question again",
-    )
+def remedy(turn_id: int | None) -> str:
+    """What a person can do about a damaged journal; None for one of which nothing is whole."""
+    if turn_id is None:
+        return "the turn cannot be read; ask its question again"
+    return f"to keep what is before the damage: unified-flow turns salvage {turn_id}"
 
 
 def other_version(where: object, what: str, version: int) -> JournalVersionError:

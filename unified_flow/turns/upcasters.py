@@ -23,7 +23,7 @@ def upcast(record: Record, version: int, to: int) -> Record:
 
 def _with_version(record: Record) -> Record:
     """Version 1 did not say in `turn_resumed` that it wrote it."""
-    return {"version": 1, **record} if record["event"] == "turn_resumed" else record
+    return {"version": 1, **record} if record.get("event") == "turn_resumed" else record
 
 
 def _unchanged(record: Record) -> Record:
