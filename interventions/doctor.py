@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
@@ -17,10 +17,12 @@ from interventions.home import (
     lock_file,
     queue_file,
     state_folder,
+    sweep_temporary,
+    temporary_files,
     transitions_file,
 )
 from interventions.queue import InterventionQueue
-from interventions.recovery import pending, restore
+from interventions.recovery import recover
 from interventions.retry.entry_points import (
     describe_lost_turns,
     find_resumer,
@@ -29,7 +31,8 @@ from interventions.retry.entry_points import (
 )
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
-from interventions.storage.file_store import CORRUPT_PREFIX, TEMPORARY_PREFIX, sweep
+from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
+from interventions.storage.history import History
 from interventions.storage.lock import FairLock
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
@@ -77,42 +80,46 @@ def _folders(home: Path) -> Iterator[Finding]:
 
 
 def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    path, folder = lock_file(queue.home), state_folder(queue.home)
+    path = lock_file(queue.home)
     lock = FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext()
     with lock:
         # Without a writer no temporary file is needed any more.
-        left = list(folder.glob(f"{TEMPORARY_PREFIX}*.tmp"))
+        left = temporary_files(queue_file(queue.home).resolve())
+        if mend and left:
+            sweep_temporary(queue_file(queue.home).resolve())
     yield Finding("the lock is free")
-    if mend:
-        # A file that does not parse is moved away here; `_queue` reports it.
-        with suppress(CorruptQueueError), queue.store.transaction(queue.lock_timeout_s):
-            sweep(folder)
     if left:
         yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
 
 
 def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    damaged = _not_rebuilt(queue)
+    damaged = [path.name for path in FileStore(queue.home).damaged_files()]
     try:
-        count = len(queue.entries())
+        state = queue.store.read()
+        lost = f"damaged queue files: {', '.join(damaged)}" if damaged else ""
+        todo = "interventions doctor --rebuild"
     except CorruptQueueError as error:
-        yield Finding(str(error), fine=False, todo=error.hint)
+        lost, todo = str(error), error.hint
+    if lost and not mend:
+        yield Finding(lost, False, todo=todo)
         return
-    if not damaged:
-        yield Finding(f"the queue parses: {count} entries, {queue.open_count()} open")
-        return
-    names = ", ".join(path.name for path in damaged)
-    if not mend:
-        yield Finding(f"damaged queue files: {names}", False, todo="interventions doctor")
-        return
-    restored = restore(queue, damaged)
-    yield Finding(f"restored {restored} entries that were lost with {names}", False, mended=True)
-
-
-def _not_rebuilt(queue: InterventionQueue) -> list[Path]:
-    done = {name for line in queue.store.journal() for name in line.get("rebuilt_from") or ()}
-    found = sorted(state_folder(queue.home).glob(f"{CORRUPT_PREFIX}*.json"))
-    return [path for path in found if path.name not in done]
+    if lost:
+        found = recover(queue, lost=True, via="doctor")
+        names = f" with {', '.join(found.damaged)}" if found.damaged else ""
+        what = f"restored {len(found.restored)} entries that were lost{names}"
+        yield Finding(what, False, mended=True)
+        if found.given_up:
+            what = f"no file knows what these were: {', '.join(found.given_up)}"
+            yield Finding(what, False, mended=True)
+        state = queue.store.read()
+    for _, why in state.unusable:
+        if mend:
+            with queue.store.transaction(queue.lock_timeout_s) as work:
+                work.state = replace(work.state)
+        folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
+        yield Finding(f"what is no entry is set aside in {folder}: {why}", False, mended=mend)
+    if not lost:
+        yield Finding(f"the queue parses: {len(state.entries)} entries, {queue.open_count()} open")
 
 
 def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
@@ -124,7 +131,8 @@ def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
     files += sorted(error_log_folder(home).glob("*.jsonl"))
     places += [(path, PRIVATE_FILE_MODE) for path in files]
     for path, mode in places:
-        if not path.exists() or not path.stat().st_mode & 0o077:
+        # A group that was given access keeps it.
+        if not path.exists() or not path.stat().st_mode & 0o007:
             continue
         mended = False
         if mend:
@@ -147,11 +155,9 @@ def _logs(queue: InterventionQueue) -> Iterator[Finding]:
             return
         if torn:
             yield Finding(f"{path}: {torn} torn lines, which are passed over")
-    waiting, _ = pending(queue)
+    waiting, _ = History(home).waiting()
     if waiting:
-        yield Finding(
-            f"{len(waiting)} failures wait in the emergency log", todo="interventions drain"
-        )
+        yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")
 
 
 def _turns(queue: InterventionQueue) -> Iterator[Finding]:

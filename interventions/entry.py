@@ -128,7 +128,7 @@ class EntryFields(TypedDict, total=False):
 
 class Transition(TypedDict, total=False):
     """A line of the journal: who changed an entry, when and from where, with the fields before and
-    after. `drain` and `rebuild` are lines without them."""
+    after. `drain`, `rebuild` and `prune` are lines without them."""
 
     transition_id: str
     at: str
@@ -144,6 +144,8 @@ class Transition(TypedDict, total=False):
     undoes: str
     failure_id: str
     rebuilt_from: list[str]
+    given_up: list[str]
+    closed_before: str
 
 
 ESCALATION = "escalation"

@@ -7,29 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from statistics import median
-from typing import Literal, NamedTuple, TypedDict
+from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
-from interventions.storage.store import Limits, QueueState
+from interventions.storage.store import EntryFigures, Limits, QueueState, figures_of
 from interventions.times import from_text
 
 WARNING_FROM = 10
 CRITICAL_FROM = 30
-
-
-class EntryFigures(NamedTuple):
-    """The figures of an entry that may have left the queue."""
-
-    hours_to_resolve: float | None
-    regression: bool
-
-
-def figures_of(entry: Entry) -> EntryFigures:
-    hours = None
-    if resolved_at := entry["resolved_at"]:
-        took = from_text(resolved_at) - from_text(entry["created_at"])
-        hours = took.total_seconds() / 3600
-    return EntryFigures(hours, bool(entry.get("regression_of")))
 
 
 class Health(TypedDict):
@@ -54,15 +39,16 @@ class Health(TypedDict):
 
 def health(
     state: QueueState,
-    archived: Mapping[str, EntryFigures],
+    archived: Iterable[EntryFigures],
     logged: Mapping[str, int],
     limits: Limits,
     now: datetime,
 ) -> Health:
-    """`archived` by id; `logged` are dropped failures in the emergency logs, by reason."""
+    """`archived` is of entries that are not in `state`; `logged` are dropped failures in the
+    emergency logs, by reason."""
     unresolved = [entry for entry in state.entries if is_open(entry)]
     failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
-    everything = {**archived, **{entry["id"]: figures_of(entry) for entry in state.entries}}
+    everything = [*archived, *map(figures_of, state.entries)]
     severities = Counter(entry["severity"] for entry in unresolved)
     return {
         "total": len(state.entries),
@@ -75,8 +61,8 @@ def health(
         "merged": state.admitted.get("merged", 0),
         "counted": state.admitted.get("counted", 0),
         "dropped": _dropped(state, logged),
-        "regressions": sum(1 for one in everything.values() if one.regression),
-        "median_hours_to_resolve": _median_hours(everything.values()),
+        "regressions": sum(one.regression for one in everything),
+        "median_hours_to_resolve": _median_hours(everything),
         "sessions": _largest(entry["session_id"] for entry in failures),
         "error_types": _largest(entry["error_type"] for entry in failures),
         "limits": asdict(limits),

@@ -6,6 +6,7 @@ Standard library only: the flow, the commands and the monitor all start here.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from datetime import date
 from functools import lru_cache
@@ -56,6 +57,11 @@ def turns_folder(home: Path) -> Path:
     return home / STATE_FOLDER / "intervention_turns"
 
 
+def history_index(home: Path) -> Path:
+    """What `storage.history` derives from the archive, the journal and the logs."""
+    return home / STATE_FOLDER / "intervention_history.sqlite"
+
+
 def error_log_folder(home: Path) -> Path:
     return home / "logs" / "errors"
 
@@ -79,6 +85,7 @@ def make_private_folder(folder: Path) -> None:
         folder = folder.parent
     for part in reversed(missing):
         part.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
+        _give_to_owner(part, part.parent)
 
 
 def replace_private(path: Path, text: str) -> None:
@@ -86,19 +93,39 @@ def replace_private(path: Path, text: str) -> None:
 
     The caller holds the file's lock. Raises OSError.
     """
-    new = path.with_suffix(".new")
-    with suppress(FileNotFoundError):
-        new.unlink()  # left over by a process that died
-    descriptor = open_private(new, os.O_WRONLY | os.O_EXCL)
+    sweep_temporary(path)
+    descriptor, new = open_temporary(path)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(descriptor)
-        new.replace(path)
+        os.replace(new, path)  # noqa: PTH105
     except BaseException:
-        new.unlink(missing_ok=True)
+        Path(new).unlink(missing_ok=True)
         raise
+
+
+def open_temporary(path: Path) -> tuple[int, str]:
+    """(descriptor, name) of a new file beside `path`, under a name that nobody can guess."""
+    name = f"{path.parent}/.{path.stem}.{os.urandom(8).hex()}.tmp"
+    return open_private(Path(name), os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW), name
+
+
+def temporary_files(path: Path) -> list[Path]:
+    """Those of `open_temporary`: left over, if nobody else holds the lock of `path`."""
+    with suppress(FileNotFoundError):
+        beginning = f".{path.stem}."
+        names = sorted(os.listdir(path.parent))  # noqa: PTH208
+        return [path.parent / n for n in names if n.startswith(beginning) and n.endswith(".tmp")]
+    return []
+
+
+def sweep_temporary(path: Path) -> None:
+    """Remove what writers that were killed have left. The caller holds the lock of `path`."""
+    for left in temporary_files(path):
+        with suppress(OSError):
+            left.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -111,10 +138,29 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A file descriptor for `path`, created with mode 0600, its folder created when missing."""
-    flags |= os.O_CREAT | os.O_CLOEXEC
+    """A file descriptor for `path`, created with mode 0600, its folder created when missing.
+
+    In a folder that its group may write to the group may write to the new file, too; and what root
+    creates belongs to the owner of the folder.
+    """
+    flags |= os.O_CLOEXEC
+    if not flags & os.O_EXCL:
+        with suppress(FileNotFoundError):
+            return os.open(path, flags)
+    flags |= os.O_CREAT
     try:
-        return os.open(path, flags, PRIVATE_FILE_MODE)
+        descriptor = os.open(path, flags, PRIVATE_FILE_MODE)
     except FileNotFoundError:
         make_private_folder(path.parent)
-        return os.open(path, flags, PRIVATE_FILE_MODE)
+        descriptor = os.open(path, flags, PRIVATE_FILE_MODE)
+    _give_to_owner(descriptor, path.parent)
+    return descriptor
+
+
+def _give_to_owner(made: int | Path, folder: Path) -> None:
+    with suppress(OSError):  # of another user, who was quicker
+        found = os.stat(folder)  # noqa: PTH116 - in every put
+        if os.geteuid() == 0 and found.st_uid != 0:
+            os.chown(made, found.st_uid, found.st_gid)
+        if found.st_mode & stat.S_IWGRP and isinstance(made, int):
+            os.fchmod(made, PRIVATE_FILE_MODE | stat.S_IRGRP | stat.S_IWGRP)

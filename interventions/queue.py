@@ -34,7 +34,7 @@ from interventions.errors import (
     expect,
 )
 from interventions.home import find_home
-from interventions.reader import QueueReader, all_entries, find_anywhere
+from interventions.reader import QueueReader, find_anywhere
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failure
@@ -228,12 +228,14 @@ class InterventionQueue(QueueReader):
         """
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
-            entries = all_entries(work.state.entries, self.store.archived())
+            here = {entry["id"]: entry for entry in work.state.entries}
             wanted = None
             if intervention_id is not None:
-                current = work.state.entries
-                wanted = find_anywhere(current, self.store, intervention_id)["id"]
-            found = transitions.last_undoable(self.store.journal(), entries, wanted)
+                wanted = find_anywhere(here.values(), self.store, intervention_id)["id"]
+            found = transitions.last_undoable(
+                self.store.journal(wanted),
+                lambda name: here.get(name) or self.store.archived_one(name),
+            )
             if found is None:
                 raise NotFoundError(
                     "there is nothing to undo", hint="history: interventions history"
@@ -284,9 +286,8 @@ class InterventionQueue(QueueReader):
         expect("expected_version", version, int, NoneType)
         if version is None or entry["version"] == version:
             return
-        journal = list(self.store.journal(entry["id"]))
-        lines = transitions.happened(journal, {entry["id"]: entry})
-        last = f": {lines[-1]['action']} by {lines[-1]['by']} at {lines[-1]['at']}" if lines else ""
+        line = next(self.store.journal(entry["id"]), None)
+        last = f": {line['action']} by {line['by']} at {line['at']}" if line else ""
         raise ConflictError(
             f"{entry['id']} is version {entry['version']}, not {version}{last}",
             hint=f"look again: interventions show {entry['id']}",

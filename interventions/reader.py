@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from heapq import merge
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.entry import Entry, Transition, closed_at, fingerprints, is_open, short_id
 from interventions.errors import AmbiguousIdError, NotFoundError
-from interventions.health import Health, figures_of, health
-from interventions.storage.error_log import DroppedCounts
-from interventions.storage.store import Limits, Store
+from interventions.health import Health, health
+from interventions.storage.history import History
+from interventions.storage.store import Limits, QueueState, Store
 from interventions.times import utc_now
-from interventions.transitions import happened
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
@@ -27,26 +28,19 @@ def find_anywhere(current: Iterable[Entry], store: Store, wanted: str) -> Entry:
     `last` for the newest of the queue. Raises NotFoundError or AmbiguousIdError."""
     here = {entry["id"]: entry for entry in current}
     wanted = wanted.strip()
-    if wanted == LAST and here:
-        return list(here.values())[-1]
-    # A whole id needs no look at all entries of the archive.
-    whole = here.get(wanted) or store.archived_one(wanted)
-    if whole is not None:
-        return whole
-    past = (entry for entry in store.archived() if entry["id"] not in here)
-    return find(chain(here.values(), past), wanted)
-
-
-def find(entries: Iterable[Entry], wanted: str) -> Entry:
-    """Raises NotFoundError or AmbiguousIdError."""
     if not wanted:
         raise NotFoundError("no id was given", hint="ids: interventions list")
-    fits: dict[str, Entry] = {}
-    for entry in entries:
-        if entry["id"] == wanted:
-            return entry
-        if entry["id"].startswith(wanted) or short_id(entry["id"]).startswith(wanted):
-            fits.setdefault(entry["id"], entry)
+    if wanted == LAST and here:
+        return list(here.values())[-1]
+    fits = {wanted} & here.keys() or {
+        name for name in here if wanted in (name[: len(wanted)], short_id(name)[: len(wanted)])
+    }
+    if wanted not in here:
+        # A whole id needs no look at others.
+        whole = store.archived_one(wanted)
+        if whole is not None:
+            return whole
+        fits |= set(store.archived_ids(wanted))
     if len(fits) > 1:
         candidates = sorted(fits)
         raise AmbiguousIdError(
@@ -54,24 +48,13 @@ def find(entries: Iterable[Entry], wanted: str) -> Entry:
             candidates=candidates,
             hint="give more of the id",
         )
-    if not fits:
+    found = [here.get(name) or store.archived_one(name) for name in fits]
+    if not found or found[0] is None:
         raise NotFoundError(
             f"no intervention has an id that begins with {wanted!r}",
             hint="open ones: interventions list; closed ones: interventions history",
         )
-    return next(iter(fits.values()))
-
-
-def all_entries(current: Iterable[Entry], archived: Iterable[Entry]) -> dict[str, Entry]:
-    """Every entry there is by its id; what is in the queue is newer than the archive."""
-    found = {entry["id"]: entry for entry in archived}
-    return found | {entry["id"]: entry for entry in current}
-
-
-def closed_entries(current: Iterable[Entry], archived: Iterable[Entry]) -> list[Entry]:
-    """Every closed entry, the latest first."""
-    closed = (e for e in all_entries(current, archived).values() if not is_open(e))
-    return sorted(closed, key=closed_at, reverse=True)
+    return found[0]
 
 
 def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
@@ -97,6 +80,7 @@ class QueueReader:
         self.home = home
         self.limits = limits
         self.store = store
+        self._logs = store if isinstance(store, History) else History(home)
 
     def is_full(self) -> bool:
         """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
@@ -109,9 +93,17 @@ class QueueReader:
         """What is in the queue now: open entries and the latest closed ones."""
         return self.store.read().entries
 
-    def history(self) -> list[Entry]:
-        """Every closed entry, those of the archive included, the latest first."""
-        return closed_entries(self.entries(), self.store.archived())
+    def history(self, limit: int | None = None) -> list[Entry]:
+        """The closed entries, those of the archive included, the latest first."""
+        return list(islice(self.closed(), limit))
+
+    def closed(self) -> Iterator[Entry]:
+        """`history`, each entry read when it is asked for."""
+        entries = self.entries()
+        here = {entry["id"] for entry in entries}
+        latest = sorted((e for e in entries if not is_open(e)), key=closed_at, reverse=True)
+        past = (entry for entry in self.store.archived_closed() if entry["id"] not in here)
+        return merge(latest, past, key=closed_at, reverse=True)
 
     def find(self, intervention_id: str) -> Entry:
         """By id or unique prefix, in the queue and in the archive.
@@ -131,22 +123,17 @@ class QueueReader:
         `limit` is how many records of the archive are looked at."""
         current = {entry["id"]: entry for entry in self.entries()}
         entry = find_anywhere(current.values(), self.store, intervention_id)
-        past = self.store.archived_resolved(fingerprints(entry), limit)
+        past = islice(self.store.archived_resolved(fingerprints(entry)), limit)
         others = {other["id"]: other for other in past} | current
         return similar(entry, others.values())
 
     def journal(self, intervention_id: str | None = None) -> list[Transition]:
         """Who did what when, oldest first."""
-        # In this order: what is written between the two must not look as if it had failed.
-        lines = list(self.store.journal(intervention_id))
-        current = self.entries()
-        if intervention_id is None:
-            return happened(lines, all_entries(current, self.store.archived()))
-        here = {entry["id"]: entry for entry in current}
-        entry = here.get(intervention_id) or self.store.archived_one(intervention_id)
-        return happened(lines, {intervention_id: entry} if entry else {})
+        return list(self.store.journal(intervention_id))[::-1]
 
-    def health(self) -> Health:
-        archived = {entry["id"]: figures_of(entry) for entry in self.store.archived()}
-        logged = DroppedCounts(self.home).by_reason()
-        return health(self.store.read(), archived, logged, self.limits, utc_now())
+    def health(self, state: QueueState | None = None, now: datetime | None = None) -> Health:
+        """Of this state, by default the present one."""
+        state = state or self.store.read()
+        figures = self.store.archived_figures({entry["id"] for entry in state.entries})
+        logged = self._logs.dropped_by_reason()
+        return health(state, figures, logged, self.limits, now or utc_now())

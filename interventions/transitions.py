@@ -10,7 +10,7 @@ from __future__ import annotations
 import getpass
 import secrets
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -53,6 +53,7 @@ class Actor:
     def line(self, action: str, intervention_id: str | None, now: datetime) -> Transition:
         """What every line of the journal has."""
         return {
+            "transition_id": secrets.token_hex(6),
             "at": to_text(now),
             "action": action,
             "id": intervention_id,
@@ -143,7 +144,6 @@ def change(
     work.store(after, max_size)
     work.to_journal.append(
         {
-            "transition_id": secrets.token_hex(6),
             **actor.line(action, before["id"], now),
             "version_from": before["version"],
             "version_to": after["version"],
@@ -155,43 +155,19 @@ def change(
 
 
 def last_undoable(
-    journal: Iterable[Transition], entries: dict[str, Entry], intervention_id: str | None
+    journal: Iterable[Transition], entry_of: Callable[[str], Entry | None]
 ) -> tuple[Transition, Entry] | None:
-    """The latest transition that is not itself undone, of one entry or of all, and its entry."""
+    """The latest transition that is not undone, and its entry. The journal is latest first."""
     undone: set[str] = set()
-    stack: list[Transition] = []
-    for line in happened(journal, entries):
+    for line in journal:
         if line.get("action") == "undo":
             undone.add(line.get("undoes", ""))
-        elif "before" in line and "after" in line:
-            stack.append(line)
-    for line in reversed(stack):
-        entry = entries.get(line["id"] or "")
-        if entry is None or line["transition_id"] in undone:
-            continue
-        if intervention_id in (None, entry["id"]):
-            return line, entry
+        elif "before" in line and "after" in line and line["transition_id"] not in undone:
+            entry = entry_of(line["id"] or "")
+            # An older version noted what was then not made.
+            if entry is not None and line["version_to"] <= entry["version"]:
+                return line, entry
     return None
-
-
-def happened(
-    journal: Iterable[Transition], entries: Mapping[str, Entry] | None = None
-) -> list[Transition]:
-    """The journal without the lines whose write of the queue failed, or whose writer was killed.
-
-    Then the next transition of that entry began at the same version once more, or the entry, where
-    `entries` has it, never reached that version.
-    """
-    reached = {name: entry["version"] for name, entry in (entries or {}).items()}
-    lines: list[Transition] = []
-    for line in reversed(list(journal)):
-        name = line.get("id")
-        if name is not None and "after" in line and "version_from" in line:
-            if line["version_to"] > reached.get(name, line["version_to"]):
-                continue
-            reached[name] = line["version_from"]
-        lines.append(line)
-    return lines[::-1]
 
 
 def undo(entry: Entry, line: Transition) -> EntryFields:

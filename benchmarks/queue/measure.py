@@ -29,7 +29,7 @@ import peers
 from interventions import InterventionQueue, InterventionRequest
 from interventions.admission.preparation import prepare
 from interventions.home import archive_file, queue_file
-from interventions.storage.history import Archive
+from interventions.storage import jsonl
 
 ENTRIES = 50
 NO_CAP = 10**9
@@ -133,7 +133,7 @@ def put_beside_history(parent: Path, archived: int) -> float:
         queue = seeded(place, ENTRIES // 2)
         done = {**queue.entries()[0], "resolved_at": "2026-01-04T10:30:00Z", "resolution": "done"}
         entries = [{**done, "id": f"int_20260104_103000_{n:06x}"} for n in range(archived)]
-        Archive(archive_file(place)).append(entries)
+        jsonl.append(archive_file(place), *map(jsonl.encode, entries))
         failures = [prepare(a_failure(number)) for number in range(100, 100 + ENTRIES)]
         queue.put_prepared(failures[0])  # reads the archive's index, once per process
         return median(timed(lambda f=failure: queue.put_prepared(f)) for failure in failures[1:])

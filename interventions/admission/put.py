@@ -34,9 +34,9 @@ def admit_again(
 ) -> PutResult:
     """A failure from the emergency log: never twice, and nothing happens when there is no room."""
     now = utc_now()
-    holder = _holder(work.state, store, failure["id"])
+    holder = store.holder(failure["id"]) or _holder(work.state, failure["id"])
     if holder is not None:
-        # Another drain was quicker, or one was killed before it could note what it did.
+        # Another drain was quicker, or it was put after its writer had given up waiting.
         work.to_journal.append(_drain_line(failure, holder, actor, now))
         admission = Admission(AdmissionKind.COUNTED, holder, "already_there")
         return PutResult(failure, admission)
@@ -44,7 +44,7 @@ def admit_again(
     outcome = _apply(work, failure, limits, store, now)
     if outcome.admission:
         holder = outcome.admission.intervention_id or ""
-        work.to_journal_after.append(_drain_line(failure, holder, actor, now))
+        work.to_journal.append(_drain_line(failure, holder, actor, now))
     else:
         work.state = before
         del work.to_journal[journalled:], work.to_archive[archived:]
@@ -73,7 +73,7 @@ def _apply(
     name = str(decision.kind)
     counts = {**work.state.admitted, name: work.state.admitted.get(name, 0) + 1}
     after = work.state
-    work.state = QueueState(after.entries, after.dropped, counts, after.extra)
+    work.state = QueueState(after.entries, after.dropped, counts, after.extra, after.transitions)
     admission = Admission(decision.kind, entry["id"], decision.reason)
     event = event_of(failure, admission, entry, known=decision.known)
     return PutResult(failure, admission, entry, event)
@@ -85,12 +85,9 @@ def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
     return failure
 
 
-def _holder(state: QueueState, store: Store, failure_id: str) -> str | None:
-    """The id of the entry that has this very failure, as itself or as a sample."""
-    for line in store.journal():
-        if line.get("action") == "drain" and line.get("failure_id") == failure_id:
-            return str(line["id"])
-    for entry in (*state.entries, *store.archived()):
+def _holder(state: QueueState, failure_id: str) -> str | None:
+    """The id of the entry of the queue that has this very failure, as itself or as a sample."""
+    for entry in state.entries:
         rows = (row.get("sample") or {} for row in entry["merged"])
         samples: Iterable[Mapping[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
         if any(sample.get("id") == failure_id for sample in samples):
@@ -107,7 +104,9 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
         before: Entry | None = max(resolved, key=closed_at)
     else:
         # What was reopened is in the archive as it was before.
-        before = store.last_resolved(known, {entry["id"] for entry in state.entries})
+        here = {entry["id"] for entry in state.entries}
+        past = store.archived_resolved([known], still=True)
+        before = next((entry for entry in past if entry["id"] not in here), None)
     if before is None:
         return failure
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -99,11 +100,12 @@ def history(
     """Closed interventions, those of the archive included, the latest first."""
     wanted = query_of(query, session)
     now = utc_now()
-    found = [entry for entry in the_queue(home).history() if wanted.matches(entry, now)]
-    shown = found[: limit or None]
+    found = (entry for entry in the_queue(home).closed() if wanted.matches(entry, now))
+    shown = list(islice(found, limit or None))
     if not _as_data(shown, now, as_json, as_jsonl):
         _as_table(shown, now, flat=True)
-        note(f"{len(shown)} of {len(found)} closed" if found else "nothing was closed yet")
+        more = ", and there are more" if next(found, None) else ""
+        note(f"{len(shown)} closed{more}" if shown else "nothing was closed yet")
 
 
 def similar(

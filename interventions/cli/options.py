@@ -127,7 +127,7 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries of the file, without loading what writing needs."""
-    from interventions.home import find_home, queue_file
-    from interventions.storage.queue_file import read_state
+    from interventions.home import find_home
+    from interventions.storage.file_store import FileStore
 
-    return list(read_state(queue_file(find_home(home))).entries)
+    return list(FileStore(find_home(home)).read().entries)

@@ -78,9 +78,9 @@ def health_lines(figures: Health) -> list[str]:
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
     """Put emergency entries back while there is room, the oldest critical first."""
-    from interventions.recovery import drain as drain_queue
+    from interventions.recovery import recover
 
-    result = drain_queue(the_queue(home), by=by, via="cli")
+    result = recover(the_queue(home), lost=False, by=by, via="cli")
     if as_json:
         say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
     else:
@@ -93,7 +93,10 @@ def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
 
 def doctor(
     home: Home = None,
-    check: Annotated[bool, typer.Option("--check", help="Only look; mend nothing.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check/--rebuild", help="Only look; or mend, and put back what was lost."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find what is wrong with the queue's files, and mend it; rebuild a queue that was damaged."""

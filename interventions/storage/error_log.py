@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,13 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from interventions.entry import Entry
-from interventions.home import emergency_log, error_log, error_log_folder
+from interventions.home import emergency_log, error_log
 from interventions.storage import jsonl
-from interventions.storage.queue_file import reading
 from interventions.storage.store import Admission
 from interventions.times import to_text, utc_now
-
-_EMERGENCY = "emergency_*.jsonl"
 
 
 def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
@@ -52,55 +47,6 @@ def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
         with suppress(OSError, ValueError):
             sys.stderr.write(json.dumps(line, ensure_ascii=True) + "\n")
             sys.stderr.flush()
-
-
-def emergency_lines(home: Path) -> Iterator[dict[str, Any]]:
-    """Raises StorageError."""
-    return _lines(home, _EMERGENCY)
-
-
-def dropped_lines(home: Path) -> Iterator[dict[str, Any]]:
-    """Those of failures that are nowhere else; others are there only for want of an error log."""
-    return (line for line in emergency_lines(home) if line.get("admission") == "dropped")
-
-
-class DroppedCounts:
-    """How many failures are nowhere else, by reason; a second look reads on from the first."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._files: dict[Path, tuple[jsonl.Tail, Counter[str]]] = {}
-
-    def by_reason(self) -> Counter[str]:
-        """Raises StorageError."""
-        total: Counter[str] = Counter()
-        for path in _paths(self._home, _EMERGENCY):
-            tail, counts = self._files.setdefault(path, (jsonl.Tail(path), Counter()))
-            with reading(path):
-                another, lines = tail.read()
-                if another:
-                    counts.clear()
-                for _, line in lines:
-                    record = jsonl.parse_line(line)
-                    if record is not None and record.get("admission") == "dropped":
-                        counts[str(record.get("reason") or "unknown")] += 1
-            total += counts
-        return total
-
-
-def error_lines(home: Path) -> Iterator[dict[str, Any]]:
-    """Raises StorageError."""
-    return _lines(home, "[0-9]*.jsonl")
-
-
-def _paths(home: Path, pattern: str) -> list[Path]:
-    return sorted(error_log_folder(home).glob(pattern))
-
-
-def _lines(home: Path, pattern: str) -> Iterator[dict[str, Any]]:
-    for path in _paths(home, pattern):
-        with reading(path):
-            yield from jsonl.read(path)
 
 
 def _admission_fields(admission: Admission, now: datetime) -> dict[str, Any]:

@@ -4,62 +4,79 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from interventions.entry import Entry, Transition
-from interventions.errors import CorruptQueueError, LockTimeoutError
+from interventions.entry import Entry, Transition, short_ids
+from interventions.errors import CorruptQueueError, LockTimeoutError, StorageError
 from interventions.home import (
-    PRIVATE_FILE_MODE,
-    archive_file,
     lock_file,
+    open_temporary,
     queue_file,
+    sweep_temporary,
     sync_folder,
-    transitions_file,
     turns_folder,
 )
+from interventions.storage import jsonl
 from interventions.storage.group_commit import Letter, answer_all
-from interventions.storage.history import Archive, Journal
+from interventions.storage.history import History
 from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import (
+    REBUILD,
     Lines,
     decode,
     encode,
     read_state,
-    reading,
     storage_error,
 )
 from interventions.storage.store import Admit, Limits, PutResult, QueueState, Transaction
 from interventions.storage.turn_overflow import TurnOverflow
 from interventions.times import utc_now
 
-TEMPORARY_PREFIX = ".intervention_queue."
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
+UNUSABLE_PREFIX = "intervention_queue.unusable-"
 
 
-class FileStore:
+class FileStore(History):
     def __init__(self, home: Path) -> None:
+        super().__init__(home)
         self._home = home
         self._path = queue_file(home)
-        self._journal = Journal(transitions_file(home))
-        self._archive = Archive(archive_file(home))
         self._turns = TurnOverflow(turns_folder(home))
         self._lock = FairLock(lock_file(home))
         self._cache = _FileCache()
         self._swept = False
 
     def read(self) -> QueueState:
-        return read_state(self._path)
+        state = read_state(self._path)
+        if (lost := self._loss(state)) is not None:
+            # What was put since the file was read is there now, and what left it is archived.
+            state = read_state(self._path)
+            again = self._loss(state)
+            if again is not None and (not lost or set(lost) & set(again)):
+                raise self._lost_error(again)
+        return state or QueueState()
+
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        """With those of the last change, whose writer may have been killed before it noted them."""
+        state = read_state(self._path)
+        for line in reversed(state.transitions if state else ()):
+            if intervention_id in (None, line.get("id")) and not self.is_noted(line):
+                yield line
+        yield from super().journal(intervention_id)
 
     @contextmanager
-    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
-        with self._lock.hold(timeout_s), self._work() as work:
+    def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
+        self.catch_up()
+        with self._lock.hold(timeout_s), self._work(restoring=restoring) as work:
             yield work
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
+        self.catch_up()
         letter = Letter(self._home, failure, limits)
         try:
             with self._lock.hold(timeout_s, letter.is_answered) as held:
@@ -81,49 +98,48 @@ class FileStore:
             letter.withdraw()
 
     @contextmanager
-    def _work(self) -> Iterator[Transaction]:
+    def _work(self, *, restoring: bool = False) -> Iterator[Transaction]:
         """The lock is held."""
         if not self._swept:
-            sweep(self._path.parent)
+            sweep_temporary(self._target())
             self._swept = True
-        before = self._current()
+        before = self._current(restoring=restoring)
         work = Transaction(before)
         yield work
+        if work.state is before and not (work.to_journal or work.to_archive):
+            return
         try:
-            self._journal.append(work.to_journal)
-            self._archive.append(self._turns.complete(work.to_archive))
-            if work.state is not before:
-                self._write(self._turns.move_out(work.state))
+            late = [line for line in before.transitions if not self.is_noted(line)]
+            if late and self._note(late):
+                late = []
+            archive_size = _size(self._archive)
+            try:
+                whole = self._turns.complete(work.to_archive)
+                jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
+                # A transition is made when the state is written that has it; who is killed then
+                # leaves the journal to the next writer.
+                state = replace(work.state, transitions=(*late, *work.to_journal))
+                self._write(self._turns.move_out(state))
+            except BaseException:
+                if work.to_archive:
+                    with suppress(OSError):
+                        os.truncate(self._archive, archive_size)
+                raise
             self._turns.remove(work.to_archive)
-            self._journal.append(work.to_journal_after)
+            self._note(work.to_journal)
         except OSError as error:
             self._cache = _FileCache()
             path = Path(error.filename) if error.filename else self._path
             raise storage_error("write", path, error) from error
 
-    def archived(self) -> Iterator[Entry]:
-        with reading(self._archive.path):
-            yield from self._archive.entries()
+    def _note(self, lines: Sequence[Transition]) -> bool:
+        try:
+            jsonl.append(self._journal, *map(jsonl.encode, lines), durable=True)
+        except OSError:
+            return False  # the queue file has them until they are noted
+        return True
 
-    def archived_one(self, intervention_id: str) -> Entry | None:
-        with reading(self._archive.path):
-            return self._archive.find(intervention_id)
-
-    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
-        with reading(self._archive.path):
-            yield from self._archive.resolved(names, limit)
-
-    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
-        try:  # not `reading`, which would cost every put
-            return self._archive.last_resolved(fingerprint, excluded)
-        except OSError as error:
-            raise storage_error("read", self._archive.path, error) from error
-
-    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        with reading(self._journal.path):
-            yield from self._journal.lines(intervention_id)
-
-    def _current(self) -> QueueState:
+    def _current(self, *, restoring: bool) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
         try:
             found = os.stat(self._path)  # noqa: PTH116 - in every put
@@ -132,28 +148,39 @@ class FileStore:
             data = self._path.read_bytes()
         except FileNotFoundError:
             self._cache = _FileCache()
+            if not restoring and (lost := self._loss(None)) is not None:
+                raise self._lost_error(lost) from None
             return QueueState()
         except OSError as error:
             raise storage_error("read", self._path, error) from error
         try:
             state, lines = decode(data, self._cache.lines)
         except ValueError as error:
-            raise self._move_corrupt_file(error) from error
-        self._cache = _FileCache(_mark(found), state, lines)
+            self._cache = _FileCache()
+            moved = self._move_corrupt_file(error)
+            if restoring:
+                return QueueState()
+            raise moved from error
+        if not (state.entries or restoring) and (lost := self._loss(state)) is not None:
+            raise self._lost_error(lost)
+        if state.unusable:
+            self._set_aside(state)
+            state = replace(state, unusable=())
+        self._cache = _FileCache(_mark(found), state, lines, owner=_owner(found))
         return state
 
     def _write(self, state: QueueState) -> None:
         data, lines = encode(state, self._cache.lines)
-        folder = self._path.parent
-        # The process id makes left-overs recognisable: the lock's holder may sweep them all.
-        temporary = f"{folder}/{TEMPORARY_PREFIX}{os.getpid()}.tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        fd = os.open(temporary, flags, PRIVATE_FILE_MODE)
+        target = self._target()
+        fd, temporary = open_temporary(target)
         try:
             if os.write(fd, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            owner = self._cache.owner
+            if owner is not None:
+                _give(fd, owner)
             os.fsync(fd)
-            os.replace(temporary, self._path)  # noqa: PTH105 - a fifth of the cost of Path.replace
+            os.replace(temporary, target)  # noqa: PTH105 - a fifth of the cost of Path.replace
         except BaseException:
             os.close(fd)
             with suppress(OSError):
@@ -161,32 +188,77 @@ class FileStore:
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
-        self._cache = _FileCache(_mark(os.fstat(fd)), state, lines, fd)
-        sync_folder(folder)
+        found = os.fstat(fd)
+        self._cache = _FileCache(_mark(found), state, lines, fd, _owner(found))
+        sync_folder(target.parent)
+
+    def _target(self) -> Path:
+        """Where the file lies: a link to it stays one."""
+        return self._path.resolve() if self._path.is_symlink() else self._path
+
+    # What was lost
+
+    def _loss(self, state: QueueState | None) -> list[str] | None:
+        """None if nothing was; else the ids that are known of it."""
+        present = {entry["id"] for entry in state.entries} if state else set()
+        try:
+            lost = self.missing(present, closed=not present)
+            gone = state is None and (self.knows_any() or self.damaged_files())
+        except StorageError:
+            # What the logs would say of it is not known; what is there is shown all the same.
+            if present or not (self._archive.exists() or self._journal.exists()):
+                return None
+            raise
+        return lost if lost or gone else None
+
+    def _lost_error(self, lost: Sequence[str]) -> CorruptQueueError:
+        what = f"acknowledged entries are in no file: {short_ids(lost)}" if lost else ""
+        if self._path.exists():
+            said = f"GONE: {self._path} lacks entries; {len(lost)} {what}"
+        elif aside := self.damaged_files():
+            said = f"CORRUPT: {self._path.name} did not parse and was moved to {aside[-1]}"
+        else:
+            said = f"GONE: {self._path} is not there" + (f"; {len(lost)} {what}" if lost else "")
+        return CorruptQueueError(said, hint=REBUILD)
+
+    def damaged_files(self) -> list[Path]:
+        """Those that were moved aside, and that the queue was not rebuilt from."""
+        found = sorted(self._path.parent.glob(f"{CORRUPT_PREFIX}*.json"))
+        if not found:
+            return []
+        done = {name for line in self.upkeep("rebuild") for name in line.get("rebuilt_from") or ()}
+        return [path for path in found if path.name not in done]
+
+    def _aside(self, prefix: str) -> Path:
+        return self._path.with_name(f"{prefix}{utc_now():%Y%m%dT%H%M%S_%fZ}.json")
+
+    def _set_aside(self, state: QueueState) -> None:
+        """What is no entry, before the file is written without it."""
+        rows = [{"what": row, "why": why} for row, why in state.unusable]
+        path = self._aside(UNUSABLE_PREFIX)
+        try:
+            jsonl.append(path, *map(jsonl.encode, rows), durable=True)
+        except OSError as error:
+            raise storage_error("write", path, error) from error
 
     def _move_corrupt_file(self, error: Exception) -> CorruptQueueError:
-        stamp = utc_now().strftime("%Y%m%dT%H%M%S_%fZ")
-        moved_to = self._path.with_name(f"{CORRUPT_PREFIX}{stamp}.json")
-        self._cache = _FileCache()
+        moved_to = self._aside(CORRUPT_PREFIX)
         try:
             self._path.rename(moved_to)
         except OSError as trouble:
             return CorruptQueueError(
-                f"{self._path} does not parse ({error}) and cannot be moved: {trouble.strerror}",
-                hint="move it away by hand, then run `interventions doctor`",
+                f"CORRUPT: {self._path} does not parse ({error}) and cannot be moved: "
+                f"{trouble.strerror}",
+                hint=f"move it away by hand, then {REBUILD}",
             )
         return CorruptQueueError(
-            f"{self._path.name} does not parse ({error}); it was moved to {moved_to}",
-            hint="run `interventions doctor`: it rebuilds the queue from the logs",
+            f"CORRUPT: {self._path.name} does not parse ({error}); it was moved to {moved_to}",
+            hint=REBUILD,
             moved_to=moved_to,
         )
 
 
-def sweep(folder: Path) -> None:
-    """Remove what writers that were killed have left. The lock must be held."""
-    for path in folder.glob(f"{TEMPORARY_PREFIX}*.tmp"):
-        with suppress(OSError):
-            path.unlink()
+Owner = tuple[int, int, int]  # mode, user and group
 
 
 @dataclass
@@ -197,6 +269,7 @@ class _FileCache:
     state: QueueState = field(default_factory=QueueState)
     lines: Lines = field(default_factory=dict)
     fd: int | None = None
+    owner: Owner | None = None
 
     def __del__(self) -> None:
         if self.fd is not None:
@@ -205,3 +278,27 @@ class _FileCache:
 
 def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _owner(found: os.stat_result) -> Owner:
+    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
+
+
+def _give(fd: int, owner: Owner) -> None:
+    """The mode and the owner of the file whose place it takes, as far as this user may."""
+    mode, user, group = owner
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (user, group):
+        for who in ((user, group), (-1, group)):
+            with suppress(OSError):
+                os.chown(fd, *who)
+                break
+    if stat.S_IMODE(made.st_mode) != mode:
+        os.chmod(fd, mode)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

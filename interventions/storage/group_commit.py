@@ -9,7 +9,6 @@ its letter.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import time
@@ -23,20 +22,19 @@ from interventions.entry import Entry, complete
 from interventions.errors import StorageError
 from interventions.home import open_private, queue_file
 from interventions.storage import jsonl
-from interventions.storage.error_log import error_lines, log_failure
+from interventions.storage.error_log import log_failure
+from interventions.storage.history import History
 from interventions.storage.queue_file import read_state
 from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult, Transaction
 
 KEY = "letters"
 # A writer that was killed leaves its letter behind; no writer waits for the lock this long.
 FORGOTTEN_AFTER_S = 600
-_TAIL_BYTES = 8192
+_TAIL_BYTES = 1 << 16
 # Put by the holder of the lock, with its next write.
 _CLAIMED = ".claimed"
 _GRACE_S = 1.0
 _POLL_S = 0.002
-
-_numbers = itertools.count()
 
 
 class Letter:
@@ -62,7 +60,8 @@ class Letter:
         entries: Iterable[Entry] = ()
         if answer["event"]:
             with suppress(StorageError):  # the put is committed; only the notification goes without
-                entries = read_state(queue_path).entries
+                state = read_state(queue_path)
+                entries = state.entries if state else ()
         self.answer = _as_result(answer, self._failure, entries)
         return True
 
@@ -74,11 +73,10 @@ class Letter:
 
     def post(self) -> None:
         """A letter that cannot be written is none: its writer simply waits for the lock."""
-        name = f"{os.getpid()}-{next(_numbers)}-{self._failure['id'][-6:]}"
-        self._path = letters_folder(self._home) / name
+        self._path = letters_folder(self._home) / os.urandom(8).hex()
         data = jsonl.encode({"failure": self._failure, "limits": asdict(self._limits)})
         try:
-            fd = open_private(self._path, os.O_WRONLY | os.O_EXCL)
+            fd = open_private(self._path, os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW)
             try:
                 whole = os.write(fd, data) == len(data)
             finally:
@@ -174,18 +172,18 @@ def _forget_if_old(home: Path, path: Path, answer: dict[str, Any] | None) -> Non
             return
         if answer is not None and (letter := _open(path)) is not None:
             result = _as_result(answer, letter[0])
-            if not any(line.get("id") == result.failure["id"] for line in error_lines(home)):
+            if not History(home).is_logged(result.failure["id"]):
                 log_failure(home, result.failure, result.admission)
         _where(path).unlink()
 
 
 def _last_answers(queue_path: Path) -> dict[str, Any]:
-    """From the end of the queue file, which is where its writers put them."""
+    """From the last line of the queue file, which is where its writers put them."""
     try:
         with queue_path.open("rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
             data = file.read()
-        tail = json.loads(b'{"interventions": [' + data[data.rindex(b"\n], ") + 1 :])
+        tail = json.loads(b"{" + data.rstrip().rpartition(b"\n")[2].removeprefix(b"], "))
     except (OSError, ValueError):
         return {}
     answers = tail.get(KEY)

@@ -1,129 +1,464 @@
-"""What only grows: closed entries that had to leave the queue, and the journal of transitions."""
+"""What only grows: the archive, the journal of transitions, the error logs, found by an index.
+
+The files of lines are what counts. The index (SQLite, `intervention_history.sqlite`) says where in
+them something lies, is brought up to date when it is asked, and is made anew when it is missing, of
+another version, or does not fit a file any more. Where it cannot be written it is kept in memory.
+"""
 
 from __future__ import annotations
 
-import json
+import os
+import sqlite3
+import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from interventions.entry import Entry, Transition, complete, fingerprints, was_resolved
+from interventions.entry import (
+    Entry,
+    Transition,
+    closed_at,
+    complete,
+    fingerprints,
+    severity_rank,
+    short_id,
+    was_resolved,
+)
+from interventions.home import (
+    archive_file,
+    error_log_folder,
+    history_index,
+    open_private,
+    transitions_file,
+)
 from interventions.storage import jsonl
+from interventions.storage.queue_file import reading
+from interventions.storage.store import EntryFigures, figures_of
+from interventions.times import from_text
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
+-- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
+CREATE TABLE entry (
+    id TEXT PRIMARY KEY, short, version DEFAULT 1, open, closed_at, at, length, hours, regression
+);
+CREATE INDEX entry_open ON entry (id) WHERE open;
+CREATE INDEX entry_not_archived ON entry (id) WHERE at IS NULL;
+CREATE INDEX entry_closed ON entry (closed_at, at) WHERE at IS NOT NULL;
+CREATE INDEX entry_short ON entry (short) WHERE at IS NOT NULL;
+CREATE TABLE resolved (fingerprint, at, id, still, PRIMARY KEY (fingerprint, at)) WITHOUT ROWID;
+CREATE INDEX resolved_id ON resolved (id);
+CREATE TABLE transition (name TEXT UNIQUE, id, version_from, action, at INTEGER, length);
+CREATE INDEX transition_id ON transition (id, at);
+CREATE INDEX transition_at ON transition (at);
+CREATE INDEX transition_upkeep ON transition (action) WHERE id IS NULL;
+-- Failures of the logs, and the entry that holds each: those without one were dropped.
+CREATE TABLE failure (id TEXT UNIQUE, holder, admission, reason, urgency, log, at, length);
+CREATE INDEX failure_holder ON failure (holder);
+CREATE INDEX failure_dropped ON failure (urgency) WHERE holder IS NULL;
+-- What was dropped and is in an entry all the same: drained, or a sample of one that is archived.
+CREATE TABLE held (failure TEXT PRIMARY KEY, holder);
+CREATE INDEX held_holder ON held (holder)
+"""
+_TABLES = ("file", "entry", "resolved", "transition", "failure", "held")
+_BUSY_S = 30.0
+_ENDING_BYTES = 64
+_PAGE = 500
+# What could not be put back counts as closed before any time, and is not kept.
+_BEFORE_ALL, _KEPT = "0", "1"
 
 Place = tuple[int, int]  # offset and length of a line
+Mark = tuple[int, int, int]  # inode, size and time of a file
+_Run = Callable[..., sqlite3.Cursor]
 
 
-class Places:
-    """Where the lines of a file lie, by what `keys_of` finds in them. The file only ever grows, so
-    that no line is read twice."""
+class History:
+    """Every method raises StorageError if a file cannot be read."""
 
-    def __init__(self, path: Path, keys_of: Callable[[bytes], Iterable[str]]) -> None:
-        self._tail = jsonl.Tail(path)
-        self._keys_of = keys_of
-        self._found: dict[str, list[Place]] = {}
+    def __init__(self, home: Path) -> None:
+        self._archive, self._journal = archive_file(home), transitions_file(home)
+        self._logs = error_log_folder(home)
+        self._index = _Connections(history_index(home))
 
-    def of(self, key: str) -> Sequence[Place]:
-        """The latest last."""
-        another, lines = self._tail.read()
-        if another:
-            self._found = {}
-        for offset, line in lines:
-            for name in self._keys_of(line):
-                places = self._found.setdefault(name, [])
-                # Another thread may have been given the same lines.
-                if not places or places[-1][0] < offset:
-                    places.append((offset, len(line)))
-        return self._found.get(key, ())
+    def catch_up(self) -> None:
+        """Index what is new of the archive: before the lock is taken, rather than under it."""
+        self._archive_rows("SELECT 1")
 
+    # The archive
 
-def _id_of(line: bytes) -> list[str]:
-    name = (jsonl.parse_line(line) or {}).get("id")
-    return [name] if isinstance(name, str) else []
-
-
-class Archive:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._ids = Places(path, _id_of)
-        # By the fingerprints of entries that were resolved.
-        self._resolved = Places(path, _index_of)
-
-    def append(self, entries: Sequence[Entry]) -> None:
-        jsonl.append(self.path, *(jsonl.encode(_indexed(entry)) for entry in entries), durable=True)
-
-    def entries(self) -> Iterator[Entry]:
-        return latest(jsonl.read(self.path))
-
-    def find(self, intervention_id: str) -> Entry | None:
+    def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id."""
-        places = self._ids.of(intervention_id)
-        return next(latest(jsonl.at(self.path, places[-1:])), None)
+        sql = "SELECT at, length FROM entry WHERE id = ? AND at IS NOT NULL"
+        return next(self._entries(self._archive_rows(sql, intervention_id)), None)
 
-    def resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
-        """Those with one of these fingerprints that were resolved at some time."""
-        places = sorted({place for name in names for place in self._resolved.of(name)})
-        return latest(jsonl.at(self.path, places[-limit:] if limit else places))
+    def archived_ids(self, beginning: str) -> list[str]:
+        """The ids that begin so, or whose random part does; not all of very many."""
+        sql = "SELECT id FROM entry WHERE at IS NOT NULL AND {0} >= ? AND {0} < ? LIMIT 100"
+        bounds = (beginning, beginning + chr(0x10FFFF))
+        found = [self._archive_rows(sql.format(column), *bounds) for column in ("id", "short")]
+        return sorted({name for rows in found for (name,) in rows})
 
-    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
-        for record in jsonl.at(self.path, self._resolved.of(fingerprint)[::-1]):
-            if record.get("resolved_at") and record.get("id") not in excluded:
-                return _plain(record)
-        return None
+    def archived_closed(self) -> Iterator[Entry]:
+        """All of the archive, the latest closed first; a line is read when it is asked for."""
+        before: tuple[object, ...] = (chr(0x10FFFF), 0)
+        while rows := self._archive_rows(
+            "SELECT at, length, closed_at FROM entry WHERE at IS NOT NULL"
+            " AND (closed_at, at) < (?, ?) ORDER BY closed_at DESC, at DESC LIMIT ?",
+            *before,
+            _PAGE,
+        ):
+            yield from self._entries(row[:2] for row in rows)
+            before = (rows[-1][2], rows[-1][0])
 
+    def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
+        """Those with one of these fingerprints that were resolved at some time, or with `still` are
+        as they lie there; the latest line first."""
+        wanted = sorted(names)
+        sql = (
+            "SELECT DISTINCT e.at, e.length FROM resolved r JOIN entry e ON e.id = r.id"
+            f" WHERE r.fingerprint IN ({', '.join('?' * len(wanted))}) AND r.still >= ?"
+            " ORDER BY e.at DESC"
+        )
+        yield from self._entries(self._archive_rows(sql, *wanted, still))
 
-def latest(records: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
-    """The last record of each id, in the order in which these were written."""
-    found: dict[str, Entry] = {}
-    for record in records:
+    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
+        rows = self._archive_rows("SELECT id, hours, regression FROM entry WHERE at IS NOT NULL")
+        return [EntryFigures(row[1], bool(row[2])) for row in rows if row[0] not in without]
+
+    # The journal
+
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        """All, or those of one entry; the latest first."""
+        before = 2**62
+        while rows := self._rows(
+            "SELECT at, length FROM transition WHERE at < ?1"
+            f" {'' if intervention_id is None else 'AND id = ?3'} ORDER BY at DESC LIMIT ?2",
+            *(before, _PAGE),
+            *([] if intervention_id is None else [intervention_id]),
+        ):
+            yield from cast(Iterator[Transition], self._lines(self._journal, rows))
+            before = rows[-1][0]
+
+    def is_noted(self, line: Transition) -> bool:
+        name = line.get("transition_id")
+        sql = "SELECT 1 FROM transition WHERE name = ?"
+        return bool(self._rows(sql, name, files=(self._journal,)))
+
+    def upkeep(self, action: str) -> list[Transition]:
+        """The lines that are about no entry (`rebuild`, `prune`), the latest first."""
+        sql = "SELECT at, length FROM transition WHERE id IS NULL AND action = ? ORDER BY at DESC"
+        return cast(list[Transition], list(self._lines(self._journal, self._rows(sql, action))))
+
+    # The logs
+
+    def dropped_by_reason(self) -> Counter[str]:
+        sql = "SELECT reason, count(*) FROM failure WHERE holder IS NULL GROUP BY 1"
+        return Counter(dict(self._rows(sql, files=self._files("emergency_"))))
+
+    def admitted(self) -> Counter[str]:
+        """How many failures were accepted, merged and counted."""
+        sql = "SELECT admission, count(*) FROM failure WHERE holder IS NOT NULL GROUP BY 1"
+        return Counter(dict(self._rows(sql)))
+
+    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many failures were dropped and are in no entry, and their lines, the oldest critical
+        first; a line is read when it is asked for."""
+        where = "WHERE holder IS NULL AND (id IS NULL OR id NOT IN (SELECT failure FROM held))"
+        sql = f"SELECT log, at, length FROM failure {where} ORDER BY urgency"
+        rows = self._rows(sql, files=self._files("emergency_"))
+        return len(rows), self._logged(rows)
+
+    def failures_of(self, intervention_id: str) -> Iterator[dict[str, Any]]:
+        """The lines of all failures that this entry holds, its own first."""
+        return self._logged(
+            self._rows(
+                "SELECT log, at, length FROM failure WHERE holder = ?1"
+                " OR id IN (SELECT failure FROM held WHERE holder = ?1)"
+                " ORDER BY id <> ?1, log, at",
+                intervention_id,
+            )
+        )
+
+    def is_logged(self, failure_id: str) -> bool:
+        return bool(self._rows("SELECT 1 FROM failure WHERE id = ?", failure_id))
+
+    def holder(self, failure_id: str) -> str | None:
+        """The id of the entry that has a failure which the logs call dropped."""
+        sql = (
+            "SELECT holder FROM held WHERE failure = ?1"
+            " UNION ALL SELECT id FROM entry WHERE id = ?1 AND at > 0"
+        )
+        rows = self._rows(sql, failure_id, files=self._files("emergency_"))
+        return str(rows[0][0]) if rows else None
+
+    # What should be there
+
+    def missing(self, present: Collection[str], *, closed: bool = False) -> list[str]:
+        """Ids of acknowledged entries that are open as far as is known and not among `present`;
+        with `closed` also of those that are closed and in no archive, as far as it is kept."""
+        rows = self._rows("SELECT id, '' FROM entry WHERE open")
+        if closed:
+            rows += self._rows("SELECT id, closed_at FROM entry WHERE at IS NULL AND NOT open")
+        pruned = self.upkeep("prune")
+        kept_from = max([_KEPT, *(line["closed_before"] for line in pruned)])
+        return sorted(
+            name
+            for name, closed_at in rows
+            if name not in present and not (closed_at and closed_at < kept_from)
+        )
+
+    def knows_any(self) -> bool:
+        """Whether an entry was ever acknowledged here."""
+        return bool(self._rows("SELECT 1 FROM entry LIMIT 1"))
+
+    # Reading
+
+    def _rows(
+        self, sql: str, *arguments: object, files: Sequence[Path] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """What the index answers once it knows these files, or all."""
+        with reading(self._archive.parent):
+            files = self._files() if files is None else files
+            if not any(map(_mark, files)):
+                return []
+            while True:
+                try:
+                    return self._caught_up(files).execute(sql, arguments).fetchall()
+                except sqlite3.Error as error:
+                    if not self._index.start_anew(error):
+                        raise
+
+    def _archive_rows(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
+        """Asked by every put: a look at the logs would cost more than the put."""
+        return self._rows(sql, *arguments, files=(self._archive,))
+
+    def _files(self, logs: str = "") -> list[Path]:
+        """With the logs whose names begin so."""
         try:
-            entry = _plain(record)
-        except ValueError:
-            continue
-        found.pop(entry["id"], None)
-        found[entry["id"]] = entry
-    yield from found.values()
+            names = sorted(os.listdir(self._logs))  # noqa: PTH208 - asked by every command
+        except FileNotFoundError:
+            names = []
+        wanted = (name for name in names if name.startswith(logs) and name.endswith(".jsonl"))
+        return [*(self._logs / name for name in wanted), self._journal, self._archive]
+
+    def _entries(self, places: Iterable[Sequence[int]]) -> Iterator[Entry]:
+        for record in self._lines(self._archive, places):
+            with suppress(ValueError):
+                yield _plain(record)
+
+    def _lines(self, path: Path, places: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
+        with reading(path):
+            yield from jsonl.at(path, places)
+
+    def _logged(self, rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+        for name, *place in rows:
+            with suppress(FileNotFoundError):
+                yield from self._lines(self._logs / name, [place])
+
+    def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
+        index = self._index.get()
+        if stale := [path for path in files if not _is_known(index, path)]:
+            run = index.connection.execute
+            run("BEGIN IMMEDIATE")
+            try:
+                if not all(self._read_on(index, path) for path in stale):
+                    for table in _TABLES:
+                        run(f"DELETE FROM {table}")
+                    index.seen.clear()
+                    # All, for what another connection has seen it takes to be there.
+                    for path in self._files():
+                        self._read_on(index, path)
+                run("COMMIT")
+            except BaseException:
+                index.seen.clear()
+                run("ROLLBACK")
+                raise
+        return index.connection
+
+    def _read_on(self, index: _Index, path: Path) -> bool:
+        """Index its new lines; False if it is not the file that was indexed so far."""
+        mark, known = _mark(path), index.known(path)
+        if mark is None:
+            index.seen[path] = mark
+            return known is None or path.parent == self._logs  # an old log may be removed
+        read_to, ending = 0, b""
+        if known is not None and known[:3] == mark:
+            index.seen[path] = mark
+            return True
+        if known is not None:
+            read_to, ending = known[3:]
+            grown = known[0] == mark[0] and known[1] < mark[1]
+            if not grown or not jsonl.ends_with(path, read_to, ending):
+                return False
+        add = {self._archive: _add_archived, self._journal: _add_transition}.get(path, _add_failure)
+        for at, line in jsonl.lines(path, read_to):
+            read_to, ending = at + len(line) + 1, line[-_ENDING_BYTES:]
+            record = jsonl.parse_line(line)
+            # Another program may have damaged it.
+            with suppress(ValueError, TypeError, OverflowError):
+                add(index.connection.execute, record or {}, (at, len(line)), path.name)
+        row = (str(path), *mark, read_to, ending)
+        index.connection.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", row)
+        index.seen[path] = mark
+        return True
+
+
+def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> None:
+    entry = _plain(record)
+    name, figures = entry["id"], figures_of(entry)
+    run(
+        "INSERT INTO entry VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE"
+        " SET short = ?2, version = max(version, ?3), open = open AND version > ?3,"
+        " closed_at = ?4, at = ?5, length = ?6, hours = ?7, regression = ?8",
+        (name, short_id(name), entry["version"], closed_at(entry), *place, *figures),
+    )
+    run("DELETE FROM resolved WHERE id = ?", (name,))
+    if was_resolved(entry):
+        for fingerprint in fingerprints(entry):
+            row = (fingerprint, place[0], name, bool(entry["resolved_at"]))
+            run("INSERT OR REPLACE INTO resolved VALUES (?, ?, ?, ?)", row)
+    samples = [entry.get("latest_sample"), *(row.get("sample") for row in entry["merged"])]
+    for sample in filter(None, samples):
+        run("INSERT OR REPLACE INTO held VALUES (?, ?)", (sample.get("id"), name))
+
+
+def _add_transition(run: _Run, line: dict[str, Any], place: Place, log: str) -> None:
+    name, action, after = line.get("id"), line.get("action"), line.get("after")
+    row = (line.get("transition_id"), name, line.get("version_from"), action, *place)
+    noted = run("INSERT OR IGNORE INTO transition VALUES (?, ?, ?, ?, ?, ?)", row)
+    if not noted.rowcount:
+        return
+    if action == "drain":
+        run("INSERT OR REPLACE INTO held VALUES (?, ?)", (line.get("failure_id"), name))
+        if name == line.get("failure_id"):
+            run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (name,))
+    for lost in line.get("given_up") or ():
+        sql = "INSERT OR REPLACE INTO entry (id, version, open, closed_at) VALUES (?, ?, 0, ?)"
+        run(sql, (lost, 2**62, _BEFORE_ALL))
+    if not isinstance(after, dict):
+        return
+    # Older versions noted a change before it was made: one that began here was not made.
+    sql = "DELETE FROM transition WHERE id = ? AND version_from >= ? AND at < ?"
+    run(sql, (*row[1:3], place[0]))
+    closed = after.get("resolved_at") or after.get("dismissed_at")
+    says = "resolved_at" in after or "dismissed_at" in after
+    run(
+        "INSERT INTO entry (id, version, open, closed_at) VALUES (?1, ?2, coalesce(?3, 1), ?4)"
+        " ON CONFLICT (id) DO UPDATE SET version = ?2, open = coalesce(?3, open),"
+        " closed_at = iif(?3 IS NULL, closed_at, ?4) WHERE ?2 >= version",
+        (name, line.get("version_to"), not closed if says else None, closed),
+    )
+
+
+def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> None:
+    name, holder, admission = line.get("id"), line.get("intervention_id"), line.get("admission")
+    if not (holder or (admission == "dropped" and log.startswith("emergency_"))):
+        return
+    urgency = 9e12
+    with suppress(ValueError, TypeError):
+        moment = from_text(line.get("created_at") or "").timestamp()
+        urgency = severity_rank(line.get("severity")) * 1e12 + moment
+    row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place)
+    run("INSERT OR IGNORE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    if holder and holder == name:
+        run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (name,))
 
 
 def _plain(record: Mapping[str, Any]) -> Entry:
+    """Older archives have an index in each line."""
     return complete({name: value for name, value in record.items() if name != "index"})
 
 
-_INDEX_HEAD = b'{"index":'
+@dataclass
+class _Index:
+    """`seen` are the files that this connection knows to be indexed as they are."""
+
+    connection: sqlite3.Connection
+    seen: dict[Path, Mark | None] = field(default_factory=dict)
+    process: int = field(default_factory=os.getpid)
+
+    def known(self, path: Path) -> Any:
+        """(inode, size, time, how far it was read, the end of the last line)"""
+        sql = "SELECT inode, size, time, read_to, ending FROM file WHERE path = ?"
+        return self.connection.execute(sql, (str(path),)).fetchone()
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            self.connection.close()
 
 
-def _indexed(entry: Entry) -> dict[str, Any]:
-    """The fingerprints it resolved come first in the line, so that a scan can stop there."""
-    index = sorted(fingerprints(entry)) if was_resolved(entry) else []
-    return {"index": index, **{name: value for name, value in entry.items() if name != "index"}}
+def _is_known(index: _Index, path: Path) -> bool:
+    mark = _mark(path)
+    if index.seen.get(path, ()) == mark:
+        return True
+    known = index.known(path)
+    if (known[:3] if known else None) != mark:
+        return False
+    index.seen[path] = mark
+    return True
 
 
-def _index_of(line: bytes) -> list[str]:
-    if line.startswith(_INDEX_HEAD):
-        end = line.find(b"]", len(_INDEX_HEAD))
-        try:
-            return [str(name) for name in json.loads(line[len(_INDEX_HEAD) : end + 1])]
-        except ValueError:
-            return []
-    record = jsonl.parse_line(line)
-    try:
-        entry = complete(record or {})
-    except ValueError:
-        return []
-    return sorted(fingerprints(entry)) if was_resolved(entry) else []
+class _Connections(threading.local):
+    """SQLite's connections are of one thread, and of one process."""
 
-
-class Journal:
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._ids = Places(path, _id_of)
+        self._path = path
+        self._tried = self._in_memory = False
+        self._index: _Index | None = None
 
-    def append(self, lines: Sequence[Transition]) -> None:
-        jsonl.append(self.path, *map(jsonl.encode, lines), durable=True)
+    def get(self) -> _Index:
+        if self._index is None or self._index.process != os.getpid():
+            self._index = self._open()
+        return self._index
 
-    def lines(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        """All, or those of one entry."""
-        if intervention_id is None:
-            found = jsonl.read(self.path)
-        else:
-            found = jsonl.at(self.path, self._ids.of(intervention_id))
-        return cast(Iterator[Transition], found)
+    def start_anew(self, error: sqlite3.Error) -> bool:
+        """In another file if this one is damaged, in memory if none can be used; False if it was in
+        memory already."""
+        self._index = None
+        if self._in_memory:
+            return False
+        self._in_memory = self._tried or isinstance(error, sqlite3.OperationalError)
+        if not self._in_memory:
+            self._tried = True
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self._path}{end}").unlink(missing_ok=True)
+        return True
+
+    def _open(self) -> _Index:
+        if not self._in_memory:
+            try:
+                os.close(open_private(self._path, os.O_RDWR))
+                return _opened(str(self._path))
+            except (sqlite3.OperationalError, OSError):
+                self._in_memory = True
+        return _opened(":memory:")
+
+
+def _opened(path: str) -> _Index:
+    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    index, run = _Index(connection), connection.execute
+    # Readers are in no writer's way, and no commit waits for the disk: what it loses is read again.
+    run("PRAGMA journal_mode = WAL")
+    run("PRAGMA synchronous = NORMAL")
+    if run("PRAGMA user_version").fetchone()[0] != _VERSION:
+        run("BEGIN IMMEDIATE")
+        if (version := run("PRAGMA user_version").fetchone()[0]) not in (0, _VERSION):
+            raise sqlite3.DatabaseError(f"an index of version {version}")
+        if version == 0:
+            for statement in _SCHEMA.split(";\n"):
+                run(statement)
+            run(f"PRAGMA user_version = {_VERSION}")
+        run("COMMIT")
+    return index
+
+
+def _mark(path: Path) -> Mark | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - in every put
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

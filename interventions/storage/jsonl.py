@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,70 +92,42 @@ def append(path: Path, *lines: bytes, durable: bool = False) -> None:
         os.close(fd)
 
 
+def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of each whole line from `start` on, block by block: a long file is never in
+    memory whole. The last one may lack its end, if it is whole all the same. Raises OSError."""
+    base, rest = start, b""
+    with path.open("rb") as file:
+        file.seek(start)
+        while block := file.read(_BLOCK_BYTES):
+            data, begin = rest + block, 0
+            while (end := data.find(b"\n", begin)) >= 0:
+                yield base + begin, data[begin:end]
+                begin = end + 1
+            base, rest = base + begin, data[begin:]
+    if parse_line(rest) is not None:
+        yield base, rest
+
+
+def ends_with(path: Path, at: int, ending: bytes) -> bool:
+    """Whether a line with this ending ends there. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(max(at - len(ending) - 1, 0))
+        return not at or file.read(len(ending) + 1) == ending + b"\n"
+
+
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """Every object of the file in order; a missing file is empty, a torn line is skipped."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
-    for line in data.split(b"\n"):
-        record = parse_line(line)
-        if record is not None:
-            yield record
+    with suppress(FileNotFoundError):
+        yield from filter(None, (parse_line(line) for _, line in lines(path)))
 
 
-class Tail:
-    """A file that only grows, read on from where the last reading ended.
-
-    `at_most` is how many bytes of the end of a file are worth a look when it is seen first. Threads
-    that read at the same time may be given the same lines, never too few.
-    """
-
-    def __init__(self, path: Path, *, at_most: int | None = None) -> None:
-        self.path = path
-        self._at_most = at_most
-        self._inode = 0
-        self._read_to = 0
-
-    def read(self) -> tuple[bool, Iterator[tuple[int, bytes]]]:
-        """Whether it is another file than before, or was cut, so that nothing read of it holds; and
-        (offset, line) of each whole line that is new, which counts as read once the next block of
-        the file is asked for. A missing file is empty. Both raise OSError.
-        """
-        try:
-            found = os.stat(self.path)  # noqa: PTH116 - in every put
-        except FileNotFoundError:
-            another = self._inode != 0
-            self._inode = self._read_to = 0
-            return another, iter(())
-        another = found.st_ino != self._inode or found.st_size < self._read_to
-        if another:
-            self._inode = found.st_ino
-            self._read_to = max(found.st_size - self._at_most, 0) if self._at_most else 0
-        return another, self._lines() if found.st_size != self._read_to else iter(())
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
-        """Block by block: a long file read whole would stay in the process's memory for good."""
-        inode, base, rest = self._inode, self._read_to, b""
-        with self.path.open("rb") as file:
-            file.seek(base)
-            while block := file.read(_BLOCK_BYTES):
-                data, start = rest + block, 0
-                # A line without its end is still being written.
-                while (end := data.find(b"\n", start)) >= 0:
-                    yield base + start, data[start:end]
-                    start = end + 1
-                base, rest = base + start, data[start:]
-                if inode == self._inode:
-                    self._read_to = base
-
-
-def at(path: Path, places: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
-    """The objects at (offset, length). Raises OSError."""
+def at(path: Path, places: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
+    """The objects at (offset, length, ...). Raises OSError."""
+    places = list(places)
     if not places:
         return
     with path.open("rb") as file:
-        for offset, length in places:
+        for offset, length, *_ in places:
             file.seek(offset)
             record = parse_line(file.read(length))
             if record is not None:
@@ -172,8 +145,6 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
 
 
 def torn_lines(path: Path) -> int:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return 0
-    return sum(1 for line in data.split(b"\n") if line.strip() and parse_line(line) is None)
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return sum(1 for line in file if line.strip() and parse_line(line) is None)
+    return 0

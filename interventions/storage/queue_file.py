@@ -6,10 +6,11 @@ beside other writers. Any other layout of the same JSON is read as well, only sl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.errors import CorruptQueueError, StorageError
@@ -19,8 +20,9 @@ from interventions.storage.store import QueueState
 from interventions.storage.turn_overflow import TurnOverflow
 
 VERSION = 1
+REBUILD = "run `interventions doctor`: it rebuilds the queue from the logs"
 _HEAD = b'{"version": 1, "interventions": ['
-_KNOWN = ("version", "interventions", "dropped", "admitted")
+_KNOWN = ("version", "interventions", "transitions", "dropped", "admitted")
 
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
@@ -39,8 +41,11 @@ def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
     rows = b",\n".join([line for _, line in lines.values()])
-    end = jsonl.encode(tail)
-    return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end[1:], b"\n")), lines
+    end = jsonl.encode(tail)[1:]
+    if state.transitions:
+        # On a line of their own: waiting writers look for their answers in the last one alone.
+        end = jsonl.encode({"transitions": state.transitions})[1:-1] + b",\n" + end
+    return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end, b"\n")), lines
 
 
 def decode(data: bytes, known: Lines | None = None) -> tuple[QueueState, Lines]:
@@ -54,15 +59,8 @@ def decode(data: bytes, known: Lines | None = None) -> tuple[QueueState, Lines]:
 
 def salvage(data: bytes) -> list[Entry]:
     """The entries of a damaged file that are whole lines."""
-    entries = []
-    for line in data.split(b"\n"):
-        record = jsonl.parse_line(line.rstrip(b",\r "))
-        if record is not None and "id" in record:
-            try:
-                entries.append(complete(record))
-            except ValueError:
-                continue
-    return entries
+    rows = [jsonl.parse_line(line.rstrip(b",\r ")) for line in data.split(b"\n")]
+    return _usable([row for row in rows if row and "id" in row])[0]
 
 
 def _decode_lines(data: bytes, known: Lines) -> tuple[QueueState, Lines]:
@@ -81,10 +79,28 @@ def _decode_whole(data: bytes) -> QueueState:
     document = jsonl.decode(data.decode("utf-8-sig"))
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
-    return _state([complete(entry) for entry in document["interventions"]], document)
+    entries, unusable = _usable(document["interventions"])
+    if unusable and not entries:
+        raise ValueError(unusable[0][1])
+    return replace(_state(entries, document), unusable=tuple(unusable))
 
 
-def _state(entries: Sequence[Entry], document: dict[str, object]) -> QueueState:
+def _usable(rows: Iterable[Any]) -> tuple[list[Entry], list[tuple[Any, str]]]:
+    """(the entries, what is none with the reason): one damaged entry costs one entry."""
+    entries: dict[str, Entry] = {}
+    unusable: list[tuple[Any, str]] = []
+    for row in rows:
+        try:
+            entry = complete(row)
+            if entry["id"] in entries:
+                raise ValueError(f"{entry['id']} is there twice")
+            entries[entry["id"]] = entry
+        except ValueError as error:
+            unusable.append((row, str(error)))
+    return list(entries.values()), unusable
+
+
+def _state(entries: Sequence[Entry], document: dict[str, Any]) -> QueueState:
     if len({entry["id"] for entry in entries}) != len(entries):
         raise ValueError("two entries have the same id")
     extra = {name: value for name, value in document.items() if name not in _KNOWN}
@@ -92,7 +108,11 @@ def _state(entries: Sequence[Entry], document: dict[str, object]) -> QueueState:
     if version != VERSION:
         extra["version"] = version
     return QueueState(
-        tuple(entries), _counts(document.get("dropped")), _counts(document.get("admitted")), extra
+        tuple(entries),
+        _counts(document.get("dropped")),
+        _counts(document.get("admitted")),
+        extra,
+        tuple(document.get("transitions") or ()),
     )
 
 
@@ -107,21 +127,18 @@ def _counts(value: object) -> dict[str, int]:
     return dict(value)
 
 
-def read_state(path: Path) -> QueueState:
-    """The queue as last committed, each entry with all its turns. No lock, no cache; nothing is
-    moved or changed."""
+def read_state(path: Path) -> QueueState | None:
+    """The queue as last committed, each entry with all its turns; None if there is no file. No
+    lock, no cache; nothing is moved or changed. Raises StorageError."""
     with reading(path):
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            return QueueState()
+            return None
     try:
         state = decode(data)[0]
     except ValueError as error:
-        raise CorruptQueueError(
-            f"{path} does not parse: {error}",
-            hint="run `interventions doctor`: it sets the file aside and rebuilds the queue",
-        ) from error
+        raise CorruptQueueError(f"CORRUPT: {path} does not parse: {error}", hint=REBUILD) from error
     overflow = TurnOverflow(turns_folder(path.parent.parent))
     with reading(path):
         return replace(state, entries=overflow.complete(state.entries))
@@ -129,11 +146,11 @@ def read_state(path: Path) -> QueueState:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turns an OSError of the file into a StorageError."""
+    """Turns an OSError of the file, or of another that it names, into a StorageError."""
     try:
         yield
     except OSError as error:
-        raise storage_error("read", path, error) from error
+        raise storage_error("read", Path(error.filename or path), error) from error
 
 
 def storage_error(verb: str, path: Path, error: OSError) -> StorageError:

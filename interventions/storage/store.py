@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from interventions.entry import MOST, Entry, Transition, closed_at, complete, is_open
 from interventions.errors import ArgumentError, expect
+from interventions.times import from_text
 
 
 class AdmissionKind(StrEnum):
@@ -57,14 +58,32 @@ class Admission:
 class QueueState:
     """All that is in the queue, in the order in which it was accepted.
 
-    `dropped` counts by reason, `admitted` by kind. `extra` is what a newer version wrote beside
-    them. Nothing in it may be changed in place.
+    `dropped` counts by reason, `admitted` by kind. `transitions` are those of the last change.
+    `extra` is what a newer version wrote beside them. `unusable` are entries that a hand or another
+    program has damaged, each with what is wrong. Nothing in it may be changed in place.
     """
 
     entries: tuple[Entry, ...] = ()
     dropped: dict[str, int] = field(default_factory=dict)
     admitted: dict[str, int] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    transitions: tuple[Transition, ...] = ()
+    unusable: tuple[tuple[Any, str], ...] = ()
+
+
+class EntryFigures(NamedTuple):
+    """The figures of an entry that may have left the queue."""
+
+    hours_to_resolve: float | None
+    regression: bool
+
+
+def figures_of(entry: Entry) -> EntryFigures:
+    hours = None
+    if resolved_at := entry["resolved_at"]:
+        took = from_text(resolved_at) - from_text(entry["created_at"])
+        hours = took.total_seconds() / 3600
+    return EntryFigures(hours, bool(entry.get("regression_of")))
 
 
 def make_room(entries: tuple[Entry, ...], max_size: int) -> tuple[tuple[Entry, ...], list[Entry]]:
@@ -82,14 +101,13 @@ def make_room(entries: tuple[Entry, ...], max_size: int) -> tuple[tuple[Entry, .
 class Transaction:
     """What one holder of the lock reads and wants written.
 
-    Leaving the `with` block without an exception writes, in this order, the journal, the archive,
-    the new state and what the journal says after it; a state left as it was is not written.
+    Leaving the `with` block without an exception writes the archive, the new state together with
+    the lines of the journal, and then the journal; what changed nothing writes nothing.
     """
 
     state: QueueState
     to_archive: list[Entry] = field(default_factory=list)
     to_journal: list[Transition] = field(default_factory=list)
-    to_journal_after: list[Transition] = field(default_factory=list)
 
     def store(self, entry: Entry, max_size: int) -> None:
         """The entry in the place of the one with its id, or at the end. Closed entries for which
@@ -102,7 +120,9 @@ class Transaction:
             at += 1
         entries, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
         before = self.state
-        self.state = QueueState(entries, before.dropped, before.admitted, before.extra)
+        self.state = QueueState(
+            entries, before.dropped, before.admitted, before.extra, before.transitions
+        )
         self.to_archive += archived
 
 
@@ -130,37 +150,46 @@ class Store(Protocol):
     """Raises StorageError and its kinds, and nothing else of its own."""
 
     def read(self) -> QueueState:
-        """The last committed state. Takes no lock."""
+        """The last committed state; CorruptQueueError if it was lost. Takes no lock."""
         ...
 
-    def transaction(self, timeout_s: float) -> AbstractContextManager[Transaction]:
-        """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`."""
+    def transaction(
+        self, timeout_s: float, *, restoring: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`, and
+        CorruptQueueError if the state was lost, but for who restores it."""
         ...
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """`admit` one failure in a transaction, perhaps together with those of other waiters."""
         ...
 
-    def archived(self) -> Iterator[Entry]:
-        """Closed entries that had to leave the queue, oldest first, each id once."""
-        ...
-
     def archived_one(self, intervention_id: str) -> Entry | None:
-        """By its whole id, without a look at the others."""
+        """By its whole id. The archive has the closed entries that had to leave the queue."""
         ...
 
-    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
-        """Those of the archive with one of these fingerprints that were resolved at some time; with
-        `limit` those of the latest records alone."""
+    def archived_ids(self, beginning: str) -> list[str]:
+        """The ids that begin so, or whose random part does; not all of very many."""
         ...
 
-    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
-        """The latest resolved entry of the archive with this fingerprint (merged ones included).
+    def archived_closed(self) -> Iterator[Entry]:
+        """All of the archive, the latest closed first, each read when it is asked for."""
+        ...
 
-        `excluded` are ids that came back from the archive.
-        """
+    def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
+        """Those with one of these fingerprints (merged ones included) that were resolved at some
+        time, or with `still` are; the latest archived first, each read when it is asked for."""
+        ...
+
+    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
+        """Of every archived entry but those with these ids."""
         ...
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        """Every transition, or those of one entry, oldest first."""
+        """Every transition, or those of one entry; the latest first."""
+        ...
+
+    def holder(self, failure_id: str) -> str | None:
+        """The id of the entry that has a failure which the logs call dropped, as far as the journal
+        and the archive know."""
         ...

@@ -8,6 +8,7 @@ was killed between the two.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from interventions.entry import Entry, MergedFailure
@@ -33,7 +34,7 @@ class TurnOverflow:
             self._shortened(entry) if len(entry.get("turns") or ()) > MOST_IN_FILE else entry
             for entry in state.entries
         )
-        return QueueState(entries, state.dropped, state.admitted, state.extra)
+        return replace(state, entries=entries)
 
     def _shortened(self, entry: Entry) -> Entry:
         turns = entry.get("turns") or []

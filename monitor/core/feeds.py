@@ -15,7 +15,7 @@ from interventions.home import error_log
 from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
-from interventions.storage.jsonl import Tail, parse_line
+from interventions.storage.jsonl import lines, parse_line
 from monitor.core.snapshot import Clock
 from monitor.core.source import Source
 
@@ -108,15 +108,18 @@ class LogTail:
     def __init__(self, home: Path, clock: Clock) -> None:
         self._home = home
         self._clock = clock
-        self._tail: Tail | None = None
+        self._path: Path | None = None
+        self._read_to = 0
         self._lines: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MOST_LINES)
 
     def read(self) -> list[tuple[str, dict[str, Any]]]:
         """(key, record) of the latest lines, the newest first. Raises OSError."""
         path = error_log(self._home, self._clock().date())
-        if self._tail is None or self._tail.path != path:
-            self._tail = Tail(path, at_most=_MOST_LOG_BYTES)
-        for offset, line in self._tail.read()[1]:
+        size = path.stat().st_size if path.exists() else 0
+        if path != self._path or size < self._read_to:
+            self._path, self._read_to = path, max(size - _MOST_LOG_BYTES, 0)
+        for offset, line in lines(path, self._read_to) if size > self._read_to else ():
+            self._read_to = offset + len(line) + 1
             record = parse_line(line)
             if record is not None:
                 self._lines.appendleft((f"{path.name}:{offset}", record))

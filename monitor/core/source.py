@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import os
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.health import EntryFigures, figures_of, health
 from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
 from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
-from interventions.reader import closed_entries, similar
-from interventions.storage.error_log import DroppedCounts
-from interventions.storage.history import latest
-from interventions.storage.jsonl import Tail, parse_line
+from interventions.reader import similar
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import decode
 from interventions.times import utc_now
 from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
 _MOST_PAST = 20
+MOST_CLOSED = 2000
 # A change takes milliseconds, and between two of them the lock is free.
 _LOCKED_AFTER_S = 2.0
 
@@ -42,9 +38,6 @@ class LiveSource:
         self._queue = queue
         self._clock = clock
         self._was_there = False
-        self._archive = ArchiveReader(archive_file(queue.home))
-        self._history: ArchiveReader | None = None
-        self._dropped = DroppedCounts(queue.home)
         self._lock = LockWatch(queue.home)
 
     def stamp(self) -> object:
@@ -70,32 +63,24 @@ class LiveSource:
     def _read(self) -> Snapshot:
         now = self._clock()
         try:
-            trouble = self._missing()
-            if trouble is not None:
+            if trouble := self._vanished():
                 return Snapshot(now, trouble=trouble)
-            self._was_there = True
             state = self._queue.store.read()
+            trouble = self._first_run()
         except (StorageError, OSError) as error:
             return Snapshot(now, trouble=self._trouble(error))
+        if trouble is not None:
+            return Snapshot(now, trouble=trouble)
+        self._was_there = True
         try:
-            self._archive.read_new_lines()
-            dropped = self._dropped.by_reason()
-        except (StorageError, OSError) as error:
+            figures = self._queue.health(state, now)
+        except StorageError as error:
             # The entries are known; only the figures are not.
             return Snapshot(now, state.entries, trouble=self._trouble(error))
-        figures = health(state, self._archive.figures, dropped, self._queue.limits, now)
         return Snapshot(now, state.entries, figures)
 
     def history(self) -> list[Entry]:
-        if self._history is None:
-            self._history = ArchiveReader(archive_file(self.home), whole=True)
-        try:
-            current = self._queue.entries()
-            self._history.read_new_lines()
-        except OSError as error:
-            hint = self._hint("interventions doctor")
-            raise QueueError(_cannot_read(error), hint=hint) from error
-        return closed_entries(current, self._history.entries.values())
+        return self._queue.history(MOST_CLOSED)
 
     def background(self, intervention_id: str) -> Background:
         past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))
@@ -107,32 +92,25 @@ class LiveSource:
             return Trouble(TroubleKind.STORAGE, _cannot_read(error), doctor)
         corrupt = isinstance(error, CorruptQueueError)
         kind = TroubleKind.CORRUPT if corrupt else TroubleKind.STORAGE
-        return Trouble(kind, str(error), self._hint(error.hint))
+        return Trouble(kind, str(error).removeprefix("CORRUPT: "), self._hint(error.hint))
 
     def _hint(self, text: str) -> str:
         """Commands in it find this queue, wherever they are typed."""
         return for_home(text, self.home)
 
-    def _missing(self) -> Trouble | None:
+    def _vanished(self) -> Trouble | None:
         folder = state_folder(self.home)
-        with suppress(FileNotFoundError):
-            queue_file(self.home).stat()
+        if not self._was_there or folder.is_dir():
             return None
-        if self._was_there and not folder.is_dir():
-            return Trouble(
-                TroubleKind.VANISHED,
-                f"{folder} is gone",
-                "if it was moved, quit and start again with --home FOLDER; "
-                "if it comes back, so does the list",
-            )
-        corrupt = sorted(folder.glob("intervention_queue.corrupt-*.json"))
-        if corrupt:
-            return Trouble(
-                TroubleKind.CORRUPT,
-                f"the queue did not parse and was set aside as {corrupt[-1].name}",
-                self._hint("interventions doctor") + " rebuilds it from the logs",
-            )
-        if self._was_there:
+        return Trouble(
+            TroubleKind.VANISHED,
+            f"{folder} is gone",
+            "if it was moved, quit and start again with --home FOLDER; "
+            "if it comes back, so does the list",
+        )
+
+    def _first_run(self) -> Trouble | None:
+        if queue_file(self.home).exists():
             return None
         if not self.home.is_dir():
             return Trouble(
@@ -203,30 +181,6 @@ def _read_bundle(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]
             f"{path} is no exported intervention: {error}",
             hint="make one with: interventions export ID -o FILE",
         ) from error
-
-
-class ArchiveReader:
-    """Reads each line of the archive once. Of an entry it keeps the two figures that health needs;
-    with `whole`, for the history, the entry instead."""
-
-    def __init__(self, path: Path, *, whole: bool = False) -> None:
-        self._tail = Tail(path)
-        self._whole = whole
-        self.figures: dict[str, EntryFigures] = {}
-        self.entries: dict[str, Entry] = {}
-
-    def read_new_lines(self) -> None:
-        """Raises OSError."""
-        replaced, lines = self._tail.read()
-        if replaced:
-            self.figures, self.entries = {}, {}
-        for _, line in lines:
-            # One at a time: all of a long past at once would stay in the process's memory.
-            for entry in latest(filter(None, [parse_line(line)])):
-                if self._whole:
-                    self.entries[entry["id"]] = entry
-                else:
-                    self.figures[entry["id"]] = figures_of(entry)
 
 
 class LockWatch:

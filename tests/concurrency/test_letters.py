@@ -12,8 +12,8 @@ from typing import cast
 from interventions import InterventionQueue, InterventionRequest
 from interventions.entry import Entry
 from interventions.home import queue_file
-from interventions.storage.error_log import error_lines
 from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter
+from tests.error_log import error_lines
 
 
 def request(name: str) -> InterventionRequest:

@@ -20,8 +20,8 @@ import pytest
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.home import queue_file
-from interventions.storage.error_log import error_lines
 from tests import forked
+from tests.error_log import error_lines
 
 SOAK = bool(os.environ.get("SOAK"))
 NO_CAP = 10**9

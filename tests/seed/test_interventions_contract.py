@@ -36,7 +36,7 @@ from interventions.admission.fingerprint import normalise
 from interventions.cli import app
 from interventions.entry import is_open
 from interventions.home import archive_file
-from interventions.recovery import drain
+from interventions.recovery import recover
 
 NEEDED: dict[str, Any] = {
     "type": "error",
@@ -315,16 +315,16 @@ class TestPut:
         for number, severity in enumerate(["medium", "critical", "critical"]):
             small.put(apart(number, severity=severity))
         middle = InterventionQueue(home, max_size=3)
-        assert len(drain(middle).put) == 2
+        assert len(recover(middle, lost=False).put) == 2
         assert [entry["error_message"] for entry in middle.entries()] == ["'x'", "ab", "ac"]
-        assert len(drain(InterventionQueue(home)).put) == 1
-        assert drain(InterventionQueue(home)).put == {}
+        assert len(recover(InterventionQueue(home), lost=False).put) == 1
+        assert recover(InterventionQueue(home), lost=False).put == {}
 
     def test_a_drain_that_is_refused_writes_no_transition(self, home: Path) -> None:
         full = InterventionQueue(home, max_size=1)
         full.put(request())
         full.put(apart(1))
-        assert (drain(full).put, drain(full).left) == ({}, 1)
+        assert (recover(full, lost=False).put, recover(full, lost=False).left) == ({}, 1)
         assert list(full.journal()) == []
 
     def test_a_refused_drain_leaves_what_it_would_have_closed(
@@ -336,8 +336,9 @@ class TestPut:
         elsewhere = InterventionQueue(tmp_path / "elsewhere", max_size=1)
         elsewhere.put(apart(4))
         elsewhere.put(request(phase="save", error_message="later", retry_of=ids[0]))
-        shutil.copytree(elsewhere.home / "logs", home / "logs", dirs_exist_ok=True)
-        assert drain(InterventionQueue(home, max_size=2)).left == 1
+        (emergencies_of,) = (elsewhere.home / "logs" / "errors").glob("emergency_*")
+        shutil.copy(emergencies_of, home / "logs" / "errors")
+        assert recover(InterventionQueue(home, max_size=2), lost=False).left == 1
         assert all(is_open(queue.find(intervention_id)) for intervention_id in ids)
         assert not archive_file(home).exists()
 

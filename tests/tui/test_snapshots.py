@@ -8,6 +8,7 @@ import difflib
 import html
 import os
 import re
+import shutil
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import Footer
 
 from interventions import InterventionQueue
-from interventions.home import queue_file
+from interventions.home import error_log_folder, queue_file
 from monitor.app import Monitor, screen_svg
 from monitor.core.snapshot import Background, Snapshot
 from monitor.core.source import LiveSource
@@ -127,6 +128,7 @@ async def test_fifty(queue: InterventionQueue) -> None:
 @pytest.mark.parametrize("width", [60, 120])
 async def test_nothing_to_do(queue: InterventionQueue, width: int) -> None:
     put(queue, created_at=NOW)
+    shutil.rmtree(error_log_folder(queue.home))
     queue_file(queue.home).write_text('{"version": 1, "interventions": []}')
     await _compare(queue, f"empty-{width}", (width, 16))
 

@@ -78,7 +78,8 @@ def _queue(services: Services) -> bool:
         make_private_folder(folder)
         with TemporaryFile(dir=folder) as file:
             file.write(bytes(ROOM_BYTES))
-        return not (services.refuse_when_full and services.queue.is_full())
+        # Asked in any case: a queue that was lost is not ready either.
+        return not (services.queue.is_full() and services.refuse_when_full)
     except (QueueError, OSError):
         return False
 

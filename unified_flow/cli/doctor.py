@@ -36,7 +36,7 @@ def doctor(
     unified-flow doctor
     unified-flow doctor --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
 
-    Exit code 0 if all is well, else 1.
+    Exit code 0 if all is well, 4 if the queue is in trouble, else 1.
     """
     import asyncio
     from dataclasses import asdict
@@ -62,8 +62,9 @@ def doctor(
             say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}")
             if finding.hint and not finding.ok:
                 say(f"    {finding.hint}")
-    if not all(finding.ok for finding in findings):
-        raise typer.Exit(Code.FAILED)
+    wrong = [finding.name for finding in findings if not finding.ok]
+    if wrong:
+        raise typer.Exit(Code.QUEUE if "queue" in wrong else Code.FAILED)
 
 
 @dataclass(frozen=True)

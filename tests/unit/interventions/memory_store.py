@@ -7,9 +7,25 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from interventions.entry import Entry, Transition, complete, fingerprints, was_resolved
+from interventions.entry import (
+    Entry,
+    Transition,
+    closed_at,
+    complete,
+    fingerprints,
+    short_id,
+    was_resolved,
+)
 from interventions.errors import LockTimeoutError
-from interventions.storage.store import Admit, Limits, PutResult, QueueState, Transaction
+from interventions.storage.store import (
+    Admit,
+    EntryFigures,
+    Limits,
+    PutResult,
+    QueueState,
+    Transaction,
+    figures_of,
+)
 
 
 class MemoryStore:
@@ -25,13 +41,13 @@ class MemoryStore:
         return self._state
 
     @contextmanager
-    def transaction(self, timeout_s: float) -> Iterator[Transaction]:
+    def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
         if not self._lock.acquire(timeout=timeout_s):
             raise LockTimeoutError(f"the queue was locked for longer than {timeout_s:g} s")
         try:
             work = Transaction(self._state)
             yield work
-            self._journal += copy.deepcopy([*work.to_journal, *work.to_journal_after])
+            self._journal += copy.deepcopy(work.to_journal)
             for entry in work.to_archive:
                 self._archive.pop(entry["id"], None)
                 self._archive[entry["id"]] = copy.deepcopy(entry)
@@ -48,31 +64,32 @@ class MemoryStore:
         with self.transaction(timeout_s) as work:
             return admit(work, failure, limits, self)
 
-    def archived(self) -> Iterator[Entry]:
-        yield from list(self._archive.values())
-
     def archived_one(self, intervention_id: str) -> Entry | None:
         return self._archive.get(intervention_id)
 
-    def archived_resolved(self, names: Iterable[str], limit: int | None = None) -> Iterator[Entry]:
-        wanted = set(names)
-        found = [
-            entry
-            for entry in self._archive.values()
-            if wanted & fingerprints(entry) and was_resolved(entry)
-        ]
-        yield from found[-limit:] if limit else found
+    def archived_ids(self, beginning: str) -> list[str]:
+        names = sorted(self._archive)
+        return [n for n in names if n.startswith(beginning) or short_id(n).startswith(beginning)]
 
-    def last_resolved(self, fingerprint: str, excluded: Collection[str] = ()) -> Entry | None:
-        found = None
-        for entry in self._archive.values():
-            if entry["id"] in excluded:
-                continue
-            if entry["resolved_at"] and fingerprint in fingerprints(entry):
-                found = entry
-        return found
+    def archived_closed(self) -> Iterator[Entry]:
+        yield from sorted(self._archive.values(), key=closed_at, reverse=True)
+
+    def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
+        wanted = set(names)
+        for entry in reversed(self._archive.values()):
+            if wanted & fingerprints(entry) and (
+                entry["resolved_at"] if still else was_resolved(entry)
+            ):
+                yield entry
+
+    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
+        return [figures_of(entry) for name, entry in self._archive.items() if name not in without]
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        for line in list(self._journal):
+        for line in reversed(self._journal):
             if intervention_id is None or line.get("id") == intervention_id:
                 yield line
+
+    def holder(self, failure_id: str) -> str | None:
+        found = (line["id"] for line in self._journal if line.get("failure_id") == failure_id)
+        return next(found, None)

@@ -21,7 +21,7 @@ from interventions import InterventionQueue
 from interventions.cli import app
 from interventions.cli.terminal import code_of
 from interventions.errors import NoResumerError
-from interventions.home import queue_file
+from interventions.home import history_index, queue_file
 from interventions.retry import entry_points
 
 Run = Callable[..., Result]
@@ -215,6 +215,10 @@ def test_no_field_of_no_entry_commands_the_terminal_in_any_command(
         entry["id"] += NASTY
     document["dropped"] = {NASTY: 1}
     path.write_text(json.dumps(document))
+    for log in (home / "logs" / "errors").iterdir():
+        log.unlink()  # it knows other ids
+    history_index(home).unlink()
+    queue = InterventionQueue(home)
     (path.parent / f"intervention_queue.corrupt-{NASTY.replace('/', '')}.json").write_text("{")
     (home / "logs" / "errors" / f"{NASTY.replace('/', '')}.jsonl").write_text("{torn")
     one, two, three = (

@@ -17,10 +17,10 @@ from interventions.entry import Entry
 from interventions.home import lock_file, queue_file
 from interventions.storage import file_store as file_store_module
 from interventions.storage import group_commit as letters_module
-from interventions.storage.error_log import error_lines
 from interventions.storage.file_store import FileStore
 from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter, answer_all
 from interventions.storage.store import Limits, PutResult, Transaction
+from tests.error_log import error_lines
 
 LIMITS = Limits(50, 5, 10)
 

@@ -21,7 +21,7 @@ from interventions import (
     QueryError,
 )
 from interventions.entry import complete, is_open
-from interventions.recovery import rebuild
+from interventions.recovery import rebuilt
 from interventions.storage.file_store import FileStore
 from interventions.view.query import KEYS, parse
 from tests.unit.interventions.memory_store import MemoryStore
@@ -147,20 +147,19 @@ class FileQueueMachine(QueueMachine):
 
     @invariant()
     def the_logs_can_rebuild_it(self) -> None:
-        from interventions.storage.error_log import error_lines
-
-        rebuilt = rebuild(
-            log=error_lines(self.home),
-            journal=self.queue.journal(),
-            archived=list(self.queue.store.archived()),
-            salvaged=[],
-            current=[],
-        )
-        told = {e["id"]: (e["occurrences"], is_open(e), e.get("owner")) for e in rebuilt}
+        history = FileStore(self.home)
+        told = {}
+        for entry in self.queue.entries():
+            name = entry["id"]
+            journal = list(history.journal(name))[::-1]
+            again = rebuilt(name, history.archived_one(name), history.failures_of(name), journal)
+            assert again is not None
+            told[name] = (again["occurrences"], is_open(again), again.get("owner"))
         here = {
             e["id"]: (e["occurrences"], is_open(e), e.get("owner")) for e in self.queue.entries()
         }
         assert told == here
+        assert history.missing(here) == []
 
 
 machine_settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

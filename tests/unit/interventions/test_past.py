@@ -3,76 +3,119 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Mapping
 from pathlib import Path
 
-from interventions import InterventionQueue
-from interventions.home import archive_file, queue_file
+import pytest
+
+from interventions import AmbiguousIdError, InterventionQueue, NotFoundError
+from interventions.entry import Entry
+from interventions.home import archive_file, history_index, transitions_file
 from interventions.storage import jsonl
-from interventions.storage.history import Archive
 
 
-def test_a_long_past_is_read_once(home: Path, queue: InterventionQueue, make) -> None:
-    """What one entry asks of the archive and the journal costs no reading of them whole."""
-    again = {"fingerprint": "a" * 16, "session_id": "s"}
-    queue.put(make(**again))
-    first = queue.entries()[0]
-    queue.resolve(first["id"], "restarted it")
-    closed = queue.find(first["id"])
-    queue_file(home).unlink()
-    jsonl.append(
-        archive_file(home),
-        *(jsonl.encode({**closed, "id": f"int_1_{n:06}", "fingerprint": f"{n}"}) for n in range(9)),
-        jsonl.encode(closed),
-    )
-    queue.put(make(**again))
-    (now,) = queue.entries()
-    assert [one["id"] for one in queue.similar(now["id"])] == [closed["id"]]
-    assert queue.find("int_1_000003")["fingerprint"] == "3"
-    assert queue.find("000003")["id"] == "int_1_000003"
-    assert [line["action"] for line in queue.journal(closed["id"])] == ["resolve"]
-    # What is there is known: only what is added is looked at, also by a reader that began before.
-    jsonl.append(archive_file(home), jsonl.encode({**closed, "id": "int_1_later0"}))
-    assert {one["id"] for one in queue.similar(now["id"])} == {"int_1_later0", closed["id"]}
-    assert queue.find("int_1_later0")["resolution"] == "restarted it"
+def archive(home: Path, *entries: Mapping[str, object]) -> None:
+    """As another program would: at the end, a line each."""
+    jsonl.append(archive_file(home), *map(jsonl.encode, entries))
 
 
-def test_what_was_resolved_and_later_dismissed_is_known(
+def closed_entry(queue: InterventionQueue, make) -> Entry:
+    name = queue.put(make(fingerprint="a" * 16)).intervention_id
+    return queue.resolve(name, "restarted it")
+
+
+def test_what_one_entry_asks_of_a_long_past_is_looked_up(
     home: Path, queue: InterventionQueue, make
 ) -> None:
+    closed = closed_entry(queue, make)
+    others = ({**closed, "id": f"int_1_{n:06}", "fingerprint": f"{n}"} for n in range(9))
+    archive(home, *others, {**closed, "id": "int_1_again0"})
     queue.put(make(fingerprint="a" * 16))
-    first = queue.entries()[0]["id"]
+    now = queue.entries()[-1]
+    assert now["regression_of"] == closed["id"]
+    assert {one["id"] for one in queue.similar(now["id"])} == {closed["id"], "int_1_again0"}
+    assert queue.find("int_1_000003")["fingerprint"] == "3"
+    assert queue.find("000003")["id"] == "int_1_000003"
+    with pytest.raises(AmbiguousIdError):
+        queue.find("00000")
+    assert [line["action"] for line in queue.journal(closed["id"])] == ["resolve"]
+    archive(home, {**closed, "id": "int_1_later0"})
+    assert queue.find("later")["resolution"] == "restarted it"
+    assert len(queue.similar(now["id"])) == 3
+    assert len(queue.history()) == 12
+    assert [one["id"] for one in queue.history(1)] == [closed["id"]]
+
+
+def test_what_was_resolved_and_later_dismissed_is_known(home: Path, make) -> None:
+    queue = InterventionQueue(home, max_size=1)
+    first = queue.put(make(fingerprint="a" * 16)).intervention_id
     queue.resolve(first, "restarted it")
     queue.reopen(first)
     queue.dismiss(first, "never mind")
-    Archive(archive_file(home)).append([queue.find(first)])
-    queue_file(home).unlink()
     queue.put(make(fingerprint="a" * 16))
     (now,) = queue.entries()
     assert not now.get("regression_of")
     assert [one["id"] for one in queue.similar(now["id"])] == [first]
 
 
-def _read(tail: jsonl.Tail) -> tuple[bool, list[tuple[int, bytes]]]:
-    another, lines = tail.read()
-    return another, list(lines)
+def test_the_index_is_made_anew_when_it_does_not_fit(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    closed = closed_entry(queue, make)
+    archive(home, {**closed, "id": "int_1_aaaaaa"}, {**closed, "id": "int_1_bbbbbb"})
+    assert queue.find("bbbbbb")
+    lines = archive_file(home).read_bytes().splitlines(keepends=True)
+    # An edit by hand: the lines lie elsewhere, and one is gone.
+    archive_file(home).write_bytes(b"\n" + lines[1])
+    again = InterventionQueue(home)
+    assert [one["id"] for one in again.history()] == [closed["id"], "int_1_bbbbbb"]
+    with pytest.raises(NotFoundError):
+        again.find("aaaaaa")
+    for damage in (b"no index", b""):
+        del again
+        history_index(home).write_bytes(damage)
+        again = InterventionQueue(home)
+        assert again.find("bbbbbb")["resolution"] == "restarted it"
+    history_index(home).unlink()
+    assert InterventionQueue(home).find("bbbbbb")
 
 
-def test_lines_are_read_on_from_where_the_last_reading_ended(tmp_path: Path) -> None:
+def test_where_no_index_can_be_kept_everything_is_still_found(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    closed = closed_entry(queue, make)
+    archive(home, {**closed, "id": "int_1_aaaaaa"})
+    history_index(home).mkdir()
+    assert queue.find("aaaaaa")
+    assert queue.health()["median_hours_to_resolve"] is not None
+    assert queue.put(make(fingerprint="a" * 16)).kind == "accepted"
+
+
+def test_a_failed_change_of_an_older_version_is_none(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    """It noted a change before it was made, and left the line when the write failed."""
+    name = queue.put(make()).intervention_id
+    queue.assign(name, "ada")
+    (line,) = jsonl.read(transitions_file(home))
+    failed = {**line, "transition_id": "f1", "action": "snooze"}
+    trailing = {**failed, "transition_id": "f2", "version_from": 2, "version_to": 3}
+    transitions_file(home).write_bytes(
+        b"".join(jsonl.encode(one) + b"\n" for one in (failed, line, trailing))
+    )
+    assert [one["action"] for one in queue.journal(name)] == ["assign", "snooze"]
+    assert queue.undo()[0]["action"] == "assign"
+    with pytest.raises(NotFoundError):
+        queue.undo()
+
+
+def test_lines_are_read_on(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    tail = jsonl.Tail(path)
-    assert _read(tail) == (False, [])
     path.write_bytes(b'{"a":1}\n{"b"')
-    assert _read(tail) == (True, [(0, b'{"a":1}')])
+    assert list(jsonl.lines(path)) == [(0, b'{"a":1}')]
     with path.open("ab") as file:
-        file.write(b":2}\n")
-    assert _read(tail) == (False, [(8, b'{"b":2}')])
-    assert _read(tail) == (False, [])
-    path.write_bytes(b"{}\n")
-    assert _read(tail) == (True, [(0, b"{}")])
-    path.unlink()
-    assert _read(tail) == (True, [])
-    path.write_bytes(b'{"a":1}\n{"b":2}\n')
-    assert _read(jsonl.Tail(path, at_most=9)) == (True, [(7, b""), (8, b'{"b":2}')])
+        file.write(b":2}")
+    assert list(jsonl.lines(path, 8)) == [(8, b'{"b":2}')]
 
 
 def test_a_long_file_is_never_in_memory_whole(tmp_path: Path) -> None:
@@ -80,25 +123,14 @@ def test_a_long_file_is_never_in_memory_whole(tmp_path: Path) -> None:
     long = b'{"long":"' + b"x" * 700_000 + b'"}'  # longer than a block
     lines = [*(b'{"n":%d,"pad":"%s"}' % (n, b"-" * 2000) for n in range(5000)), long, b"{}"]
     path.write_bytes(b"\n".join(lines) + b"\n")
-    tail = jsonl.Tail(path)
     tracemalloc.start()
     try:
-        assert sum(1 for _ in tail.read()[1]) == len(lines)
+        assert sum(1 for _ in jsonl.lines(path)) == len(lines)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < 4_000_000 < path.stat().st_size
-    assert _read(tail) == (False, [])
-    assert [line for _, line in _read(jsonl.Tail(path))[1]] == lines
-
-
-def test_what_one_reader_has_begun_no_other_misses(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b"{}\n{}\n")
-    tail = jsonl.Tail(path)
-    _, begun = tail.read()
-    next(begun)
-    assert len(_read(tail)[1]) == 2
+    assert [line for _, line in jsonl.lines(path)] == lines
 
 
 def test_entries_whose_retry_passed_are_closed_together_and_what_is_closed_stays(

@@ -13,7 +13,7 @@ import pytest
 from interventions import InterventionQueue, InterventionRequest
 from interventions.errors import LimitError
 from interventions.home import queue_file
-from interventions.recovery import drain
+from interventions.recovery import recover
 
 
 def log_lines(home: Path, pattern: str = "2*.jsonl") -> list[dict[str, Any]]:
@@ -131,7 +131,7 @@ def test_one_session_does_not_take_all_the_room_with_its_questions(home: Path, m
     assert len(log_lines(home, "emergency_*.jsonl")) == 1
     assert queue.put(make(type="escalation", session_id="two")).kind == "accepted"
     queue.resolve(first.intervention_id or "", "answered")
-    assert len(drain(queue).put) == 1
+    assert len(recover(queue, lost=False).put) == 1
     with pytest.raises(LimitError, match="2 of 2 escalations"):
         queue.reopen(first.intervention_id or "")
 

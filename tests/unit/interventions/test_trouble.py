@@ -22,7 +22,7 @@ from interventions import (
 )
 from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
-from interventions.recovery import drain
+from interventions.recovery import recover
 from interventions.storage.file_store import FileStore
 
 
@@ -58,6 +58,13 @@ def test_a_file_that_does_not_parse_is_set_aside_and_never_overwritten(
     assert str(aside) in admission.detail
     assert aside.read_text(encoding="latin-1") == content
     assert len(emergency(home)) == 1
+    # A new file would hide the loss.
+    assert queue.put(make()).reason == "corrupt"
+    with pytest.raises(CorruptQueueError, match="CORRUPT"):
+        queue.entries()
+    assert not path.exists()
+    examine(queue, mend=True)
+    assert len(recover(queue, lost=False).put) == 2
     assert queue.put(make()).kind == "accepted"
 
 
@@ -329,7 +336,7 @@ def test_an_error_log_that_cannot_be_written_is_an_emergency(
     assert line["admission"] == "accepted"
     assert "error log cannot be written" in str(line["detail"])
     assert queue.health()["dropped"] == {}
-    assert drain(queue).put == {}
+    assert recover(queue, lost=False).put == {}
 
 
 def test_a_rebuild_knows_what_only_the_emergency_log_took_and_counts_on(make, home: Path) -> None:
@@ -367,13 +374,13 @@ def test_logs_that_cannot_be_read_are_the_queues_own_trouble(
     with pytest.raises(StorageError, match="cannot read"):
         queue.health()
     with pytest.raises(StorageError, match="cannot read"):
-        drain(queue)
+        recover(queue, lost=False)
     assert any("cannot read" in finding.what for finding in examine(queue, mend=False))
     assert any("cannot read" in finding.what for finding in examine(queue, mend=True))
 
 
 def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:
-    from interventions.storage.error_log import error_lines
+    from tests.error_log import error_lines
 
     queue.put(make(error_message="one"))
     (log,) = (home / "logs" / "errors").glob("2*.jsonl")

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from interventions import InterventionQueue, QueueError
+from interventions import CorruptQueueError, InterventionQueue, QueueError
 from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
 from interventions.queue import queue_at
-from interventions.recovery import drain
+from interventions.recovery import recover
 from interventions.settings import queue_settings
 
 
@@ -29,21 +29,21 @@ def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -
         ("critical", "c two"),
     ):
         assert not queue.put(make(severity=severity, error_message=message))
-    nothing = drain(queue)
+    nothing = recover(queue, lost=False)
     assert (nothing.put, nothing.left) == ({}, 4)
     for name in first[:2]:
         queue.resolve(name, "room")
-    result = drain(queue)
+    result = recover(queue, lost=False)
     assert (len(result.put), result.left) == (2, 2)
     messages = [entry["error_message"] for entry in queue.entries()][-2:]
     assert messages == ["c one", "c two"]
-    assert drain(queue).put == {}
+    assert recover(queue, lost=False).put == {}
     for entry in queue.entries():
         if entry["resolved_at"] is None:
             queue.resolve(entry["id"], "room")
-    assert len(drain(queue).put) == 2
-    assert drain(queue).left == 0
-    everything = [*queue.entries(), *queue.store.archived()]
+    assert len(recover(queue, lost=False).put) == 2
+    assert recover(queue, lost=False).left == 0
+    everything = [*queue.entries(), *queue.store.archived_closed()]
     told = [entry["error_message"] for entry in everything]
     assert sorted(told.count(message) for message in ("m", "h", "c one", "c two")) == [1] * 4
     emergency = list((home / "logs" / "errors").glob("emergency_*"))
@@ -58,7 +58,9 @@ def test_two_drains_at_once_put_nothing_twice(home: Path, make) -> None:
     for _ in range(10):
         small.put(make())
     queues = [InterventionQueue(home) for _ in range(4)]
-    threads = [threading.Thread(target=drain, args=(queue,)) for queue in queues]
+    threads = [
+        threading.Thread(target=recover, args=(queue,), kwargs={"lost": False}) for queue in queues
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -79,21 +81,24 @@ def test_doctor_rebuilds_a_damaged_queue_from_the_logs(home: Path, make) -> None
     assert queue.put(make(error_message="while damaged")).reason == "corrupt"
 
     looked = examine(queue, mend=False)
-    assert any("damaged queue files" in finding.what and not finding.mended for finding in looked)
-    assert queue.entries() == ()
+    assert any("CORRUPT" in finding.what and not finding.mended for finding in looked)
+    with pytest.raises(CorruptQueueError, match="CORRUPT"):
+        queue.entries()
     mended = examine(queue, mend=True)
     assert any("restored 2 entries" in finding.what and finding.mended for finding in mended)
     after = {e["id"]: (e["occurrences"], e["resolution"], e.get("owner")) for e in queue.entries()}
     assert after == before
     assert len(queue.find(merged)["merged"]) == 1
     assert not any(finding.mended for finding in examine(queue, mend=True))
-    assert len(drain(queue).put) == 1
+    assert len(recover(queue, lost=False).put) == 1
 
 
 def test_doctor_that_only_looks_changes_nothing(home: Path, make) -> None:
     def everything() -> dict[str, bytes | None]:
         return {
-            str(path): path.read_bytes() if path.is_file() else None for path in home.rglob("*")
+            str(path): path.read_bytes() if path.is_file() else None
+            for path in home.rglob("*")
+            if not path.name.startswith("intervention_history.sqlite")  # derived
         }
 
     empty = everything()
@@ -112,15 +117,15 @@ def test_doctor_that_only_looks_changes_nothing(home: Path, make) -> None:
     assert any("restored 1" in finding.what and finding.mended for finding in findings)
 
 
-def test_doctor_keeps_what_came_after_the_damage(home: Path, make) -> None:
+def test_what_comes_after_the_damage_waits_until_the_queue_is_rebuilt(home: Path, make) -> None:
     queue = InterventionQueue(home)
     first = queue.put(make()).intervention_id
     path = queue_file(home)
     path.write_bytes(path.read_bytes()[:-30])
-    queue.put(make())
-    third = queue.put(make()).intervention_id
+    assert [queue.put(make()).reason for _ in range(2)] == ["corrupt"] * 2
     examine(queue, mend=True)
-    assert [entry["id"] for entry in queue.entries()] == [first, third]
+    assert [entry["id"] for entry in queue.entries()] == [first]
+    assert len(recover(queue, lost=False).put) == 2
 
 
 def test_doctor_tightens_permissions_and_sweeps(home: Path, make) -> None:

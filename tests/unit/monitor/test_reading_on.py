@@ -9,10 +9,9 @@ from typing import Any
 
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
-from interventions.storage.error_log import DroppedCounts
 from monitor.core.feeds import LogTail, feed_reader
 from monitor.core.snapshot import TroubleKind
-from monitor.core.source import ArchiveReader, LiveSource
+from monitor.core.source import LiveSource
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 CLOSED = {"created_at": "2026-01-01T00:00:00Z", "resolved_at": "2026-01-01T02:00:00Z"}
@@ -25,43 +24,14 @@ def _append(path: Path, *records: dict[str, Any]) -> None:
             file.write(json.dumps(record) + "\n")
 
 
-def _blank_first_line(path: Path) -> None:
-    """Who reads it again misses it; who has read it does not."""
-    with path.open("r+b") as file:
-        file.write(b" " * (len(file.readline()) - 1))
-
-
-def test_the_archive_is_read_on(tmp_path: Path) -> None:
-    path = tmp_path / "archive.jsonl"
-    archived, whole = ArchiveReader(path), ArchiveReader(path, whole=True)
-    _append(path, {"id": "a", **CLOSED}, {"id": "b", "regression_of": "x", **CLOSED})
-    for one in (archived, whole):
-        one.read_new_lines()
-    _blank_first_line(path)
-    _append(path, {"id": "c", **CLOSED, "resolved_at": None}, {"id": ""})
-    for one in (archived, whole):
-        one.read_new_lines()
-    assert {name: tuple(figures) for name, figures in archived.figures.items()} == {
-        "a": (2.0, False),
-        "b": (2.0, True),
-        "c": (None, False),
-    }
-    assert list(whole.entries) == ["a", "b", "c"]
-    assert archived.entries == whole.figures == {}
-
-
-def test_what_was_dropped_is_counted_on(tmp_path: Path) -> None:
-    today, before = (
-        emergency_log(tmp_path, NOW.date()),
-        emergency_log(tmp_path, datetime.min.date()),
-    )
-    dropped = DroppedCounts(tmp_path)
+def test_what_was_dropped_is_counted_on(home: Path) -> None:
+    today, before = emergency_log(home, NOW.date()), emergency_log(home, datetime.min.date())
+    queue = InterventionQueue(home)
     _append(today, {"admission": "dropped", "reason": "queue_full"}, {"admission": "merged"})
     _append(before, {"admission": "dropped"})
-    assert dropped.by_reason() == {"queue_full": 1, "unknown": 1}
-    _blank_first_line(today)
+    assert queue.health()["dropped"] == {"queue_full": 1, "unknown": 1}
     _append(today, {"admission": "dropped", "reason": "queue_full"})
-    assert dropped.by_reason() == {"queue_full": 2, "unknown": 1}
+    assert queue.health()["dropped"] == {"queue_full": 2, "unknown": 1}
 
 
 def test_the_log_goes_on_with_a_new_day_and_begins_with_the_newest(tmp_path: Path) -> None:
