@@ -429,7 +429,8 @@ class _Connections(threading.local):
         return True
 
     def _open(self) -> _Index:
-        if not self._in_memory:
+        # Who only reads makes no folder.
+        if not self._in_memory and self._path.parent.is_dir():
             try:
                 os.close(open_private(self._path, os.O_RDWR))
                 return _opened(str(self._path))
