@@ -22,8 +22,17 @@ import typer
 
 from interventions.cli import options
 from interventions.cli.options import AsJson, By, Grant, Home, Id, NoteText, the_queue
-from interventions.cli.terminal import Code, UsageError, code_of, note, say, say_json
-from interventions.entry import Entry, short_id
+from interventions.cli.terminal import (
+    Code,
+    UsageError,
+    code_of,
+    is_asked,
+    note,
+    note_others,
+    say,
+    say_json,
+)
+from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.retry.contract import (
@@ -38,6 +47,8 @@ from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import (
     PATIENCE_S,
     RetriedTurn,
+    WaitingTurn,
+    entry_to_retry,
     result_lines,
     retry_all,
     retry_entry,
@@ -45,6 +56,7 @@ from interventions.retry.retries import (
 )
 from interventions.secrets.redaction import redact_text
 from interventions.storage.disk import keep_draft
+from interventions.view.others import other_failures
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -62,6 +74,7 @@ def retry(
     jobs: Annotated[
         int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
     ] = 4,
+    yes: options.Yes = False,
     from_phase: options.FromPhase = None,
     rerun_tools: options.RerunTools = False,
     tools_done: options.ToolsDone = False,
@@ -73,7 +86,7 @@ def retry(
 ) -> None:
     """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
     queue = the_queue(home)
-    entry = queue.find(intervention_id)
+    entry = entry_to_retry(queue, intervention_id)
     request = RetryRequest(
         entry["turn_id"],
         entry["id"],
@@ -91,7 +104,7 @@ def retry(
             raise UsageError("--edit changes one turn, and --all is about many")
         # Each turn asked a question of its own.
         request = replace(request, answer=None)
-        _retry_all(queue, entry, request, jobs=jobs, as_json=as_json)
+        _retry_all(queue, entry, request, jobs=jobs, yes=yes, as_json=as_json)
         return
     if edit:
         request = replace(request, edit=edit_text)
@@ -158,11 +171,21 @@ def _say_open(entry: Entry, retried: RetriedEntry) -> None:
 
 
 def _retry_all(
-    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, jobs: int, as_json: bool
+    queue: InterventionQueue,
+    entry: Entry,
+    request: RetryRequest,
+    *,
+    jobs: int,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
     find_resumer()
-    turns = waiting_turns(entry, queue.entries())
+    waiting = waiting_turns(entry, queue.entries())
+    turns = [turn for turn in waiting if turn.alike]
+    others = [turn for turn in waiting if not turn.alike]
+    if others and (yes or _takes_others(others)):
+        turns, others = waiting, []
     if not as_json and len(turns) > 1:
         note(f"{len(turns)} turns wait for this fix; turn {turns[0].turn_id} goes first")
     outcomes, interrupted = retry_all(
@@ -178,13 +201,16 @@ def _retry_all(
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
             rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
-        say_json({"id": entry["id"], **rows, "interrupted": interrupted})
+        left = [turn.turn_id for turn in others]
+        say_json({"id": entry["id"], **rows, "not_alike": left, "interrupted": interrupted})
     else:
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
     if interrupted:
-        note(f"interrupted; to go on: interventions retry {short_id(entry['id'])} --all")
+        holders = (queue.find(turn.entry["id"]) for turn in turns)
+        name = short_id(next(filter(is_open, holders), entry)["id"])
+        note(f"interrupted; to go on: interventions retry {name} --all")
         # Running turns are not waited for: their journals hold what they have done, and no lock
         # outlives this process.
         sys.stdout.flush()
@@ -192,6 +218,18 @@ def _retry_all(
         os._exit(Code.INTERRUPTED)
     if code := _code_of_all(outcomes):
         raise typer.Exit(code)
+
+
+def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
+    """Whether to retry turns that failed with other failures. Nobody to ask means no."""
+    holders = {turn.entry["id"]: turn.entry for turn in turns}
+    count = f"{len(turns)} more turn{'s' if len(turns) > 1 else ''}"
+    note(f"{count} failed with other failures, for which this may be no fix:")
+    note_others(other_failures(holders.values()))
+    if is_asked():
+        return typer.confirm("retry them, too?", err=True)
+    note("they are not tried; --yes takes them, too")
+    return False
 
 
 def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
@@ -235,7 +273,7 @@ def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
 
 def asker() -> Callable[[BegunCall], CallDecision] | None:
     """`ask` for a person at a terminal; None without one."""
-    return ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+    return ask if is_asked() else None
 
 
 def ask(call: BegunCall) -> CallDecision:

@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import typer
@@ -18,6 +18,10 @@ from interventions.errors import ConflictError, NotFoundError, QueueError, Stora
 from interventions.plaintext import clean, for_home
 from interventions.retry.contract import StillOpenError
 
+if TYPE_CHECKING:
+    from interventions.entry import MergedFailure
+
+OTHERS_NOTED = 10
 _COLOURS = {"critical": "31;1", "high": "33", "medium": "36", "dim": "2", "bold": "1", "bad": "31"}
 
 
@@ -91,6 +95,20 @@ def note(text: str) -> None:
     context = click.get_current_context(silent=True)
     text = for_home(text, context.params.get("home") if context is not None else None)
     print(_encodable(clean(text), sys.stderr.encoding), file=sys.stderr)
+
+
+def note_others(others: Sequence[MergedFailure]) -> None:
+    from interventions.view.others import other_line
+
+    for row in others[:OTHERS_NOTED]:
+        note(f"  {other_line(row)}")
+    if len(others) > OTHERS_NOTED:
+        note(f"  and {len(others) - OTHERS_NOTED} more")
+
+
+def is_asked() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def say(text: str) -> None:

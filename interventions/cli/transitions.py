@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -19,10 +19,21 @@ from interventions.cli.options import (
     Ids,
     NoteText,
     Yes,
+    query_of,
     the_queue,
 )
 from interventions.cli.retry import say_result, say_retry_failed, with_person
-from interventions.cli.terminal import Code, UsageError, code_of, note, report, say, say_json
+from interventions.cli.terminal import (
+    Code,
+    UsageError,
+    code_of,
+    is_asked,
+    note,
+    note_others,
+    report,
+    say,
+    say_json,
+)
 from interventions.entry import Entry, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import clean, one_line
@@ -31,7 +42,7 @@ from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import retry_and_resolve
 from interventions.times import from_text, parse_duration, utc_now
 from interventions.view.groups import entry_view
-from interventions.view.query import parse
+from interventions.view.others import other_failures
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -87,7 +98,18 @@ def resolve(
         results[entry["id"]] = retried.result
         return retried.entry
 
-    each(queue, "resolve", "resolved", ids, query, one, yes=yes, as_json=as_json, how=results)
+    each(
+        queue,
+        "resolve",
+        "resolved",
+        ids,
+        query,
+        one,
+        yes=yes,
+        as_json=as_json,
+        closes=True,
+        how=results,
+    )
     if any(result.failed for result in results.values()):
         raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
@@ -104,7 +126,7 @@ def dismiss(
     """Close interventions as not worth a fix; they never count as solved."""
     queue = the_queue(home)
     one = partial(queue.dismiss, note=note_text, via="cli", **change)
-    each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json)
+    each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json, closes=True)
 
 
 def snooze(
@@ -216,15 +238,17 @@ def each(
     *,
     yes: bool,
     as_json: bool,
+    closes: bool = False,
     how: Mapping[str, RetryResult] | None = None,
 ) -> None:
     """Do it to each, go on after a refusal, and exit with the code of the first one.
 
-    `how` is what became of turns that were resumed for it, by id.
+    `closes`: other failures that they hold are closed, too. `how` is what became of turns that were
+    resumed for it, by id.
     """
     wanted = _chosen(queue, ids, query)
-    if query is not None:
-        _confirm(action, wanted, yes=yes)
+    if not yes and wanted:
+        _confirm(queue, action, wanted, is_query=query is not None, closes=closes)
     done: list[Entry] = []
     failed: list[dict[str, Any]] = []
     for name in wanted:
@@ -262,18 +286,34 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
         )
     if ids:
         return list(dict.fromkeys(ids))
-    matching = parse(query or "").select(list(queue.entries()), utc_now())
+    matching = query_of([query or ""]).select(list(queue.entries()), utc_now())
     if not matching:
         note("nothing matches")
     return [entry["id"] for entry in worst_first(matching)]
 
 
-def _confirm(action: str, wanted: list[str], *, yes: bool) -> None:
-    if yes or not wanted:
+def _confirm(
+    queue: InterventionQueue, action: str, wanted: list[str], *, is_query: bool, closes: bool
+) -> None:
+    """Of what a query found, and of entries that hold other failures."""
+    others = other_failures(_found(queue, wanted)) if closes else []
+    if not (is_query or others):
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{action} of {len(wanted)} interventions needs --yes without a terminal")
-    if not typer.confirm(
-        clean(f"{action} {len(wanted)} interventions ({short_ids(wanted, 10)})?"), err=True
-    ):
+    count = f"{len(wanted)} intervention{'s' if len(wanted) > 1 else ''}"
+    what = f"{action} {count} ({short_ids(wanted, 10)})"
+    if others:
+        what += f" and what else {'it holds' if len(wanted) == 1 else 'they hold'}"
+        note(f"{count}, holding {len(others)} other failure{'s' if len(others) > 1 else ''}:")
+        note_others(others)
+    if not is_asked():
+        raise UsageError(f"{what}: without a terminal this needs --yes")
+    if not typer.confirm(clean(f"{what}?"), err=True):
         raise UsageError("nothing was changed")
+
+
+def _found(queue: InterventionQueue, wanted: list[str]) -> list[Entry]:
+    found = []
+    for name in wanted:
+        with suppress(QueueError):  # the change itself says what is wrong
+            found.append(queue.find(name))
+    return found

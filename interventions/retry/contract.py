@@ -127,7 +127,7 @@ class RetryResult:
         if self.trouble:
             return f"it could not be resolved: {self.trouble}"
         if self.waiting is not None:
-            return f"turn {self.waiting} waits for the same fix"
+            return f"turn {self.waiting} waits, too"
         if self.failed:
             return f"its turn failed in {self.phase or 'a phase'}"
         if not self.passed:

@@ -21,6 +21,7 @@ from interventions.retry.contract import (
 )
 from interventions.retry.entry_points import retry
 from interventions.secrets.redaction import redact_text
+from interventions.view.others import turns_of_others
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
@@ -69,7 +70,11 @@ def entry_to_retry(
     closed or is not `expected_version`."""
     entry = queue.find(intervention_id)
     if not is_open(entry):
+        same = (e for e in queue.entries() if e["fingerprint"] == entry["fingerprint"])
+        alike = next(filter(is_open, same), None)
         hint = f"interventions reopen {short_id(entry['id'])}"
+        if alike is not None:
+            hint = f"the same failure waits in: interventions retry {short_id(alike['id'])}"
         raise ConflictError(f"{entry['id']} is closed", hint=hint)
     queue.check_version(entry, expected_version)
     return entry
@@ -121,10 +126,12 @@ def result_lines(entry: Entry, result: RetryResult) -> list[str]:
 
 @dataclass(frozen=True)
 class WaitingTurn:
-    """A turn that waits for a fix, and the entry under which it is known."""
+    """A turn that waits for a fix, and the entry under which it is known. One that is not `alike`
+    failed with another failure, which the entry holds."""
 
     turn_id: int
     entry: Entry
+    alike: bool = True
 
 
 @dataclass(frozen=True)
@@ -143,8 +150,8 @@ Progress = Callable[[RetriedTurn, int, int], None]
 
 
 def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
-    """Every turn that the entry blocks, its own first: those counted on it or merged into it, and
-    those of open entries with the same fingerprint. Each turn once.
+    """Every turn that the entry blocks, each once: its own, those of open entries with the same
+    fingerprint, those counted on them, and last those that failed with what else these hold.
 
     Turns counted on an entry that has been closed since still wait: one turn was resumed, and the
     others only if that run finished.
@@ -157,11 +164,14 @@ def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
         and (is_open(other) or (other["resolved_at"] or "") >= entry["created_at"])
     ]
     own = [WaitingTurn(each["turn_id"], each) for each in (entry, *filter(is_open, same))]
+    others = {each["id"]: turns_of_others(each) for each in (entry, *same)}
     counted = [
-        WaitingTurn(turn, each) for each in (entry, *same) for turn in each.get("turns") or ()
+        WaitingTurn(turn, each, turn not in others[each["id"]])
+        for each in (entry, *same)
+        for turn in each.get("turns") or ()
     ]
     found: dict[int, WaitingTurn] = {}
-    for turn in (*own, *counted):
+    for turn in sorted((*own, *counted), key=lambda turn: not turn.alike):
         if turn.turn_id:
             found.setdefault(turn.turn_id, turn)
     return list(found.values())

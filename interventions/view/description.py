@@ -204,7 +204,8 @@ def _sample(entry: Entry) -> list[str]:
 
 
 def _other(row: MergedFailure) -> str:
-    turns = f", turns {_spans(row['turns'])}" if row.get("turns") else ""
+    known = row.get("turns") or []
+    turns = f", turn{'s' if len(known) > 1 else ''} {_spans(known)}" if known else ""
     known_as = f"fingerprint {row['fingerprint']}, " if row.get("fingerprint") else ""
     return f"{other_line(row)} ({known_as}last seen {row.get('last_seen', '?')}{turns})"
 

@@ -46,12 +46,11 @@ def worst_severity(others: list[MergedFailure]) -> str | None:
 
 
 def others_mark(others: list[MergedFailure]) -> str:
-    """`+4 others, worst crit`; empty without others."""
+    """`+4 others, crit`, with the worst severity among them; empty without others."""
     if not others:
         return ""
-    worst = SEVERITY_WORDS.get(worst_severity(others) or "")
-    how_bad = f", worst {worst}" if worst and len(others) > 1 else f", {worst}" if worst else ""
-    return f"+{len(others)} other{'s' if len(others) > 1 else ''}{how_bad}"
+    worst = SEVERITY_WORDS.get(worst_severity(others) or "", "?")
+    return f"+{len(others)} other{'s' if len(others) > 1 else ''}, {worst}"
 
 
 def other_line(row: MergedFailure) -> str:

@@ -23,6 +23,7 @@ from textual.widgets import Button, Footer, Input, Static
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
+from interventions.view.others import other_failures, other_line
 from monitor.core.app_state import (
     AppState,
     Change,
@@ -34,6 +35,7 @@ from monitor.core.app_state import (
 from monitor.widgets.keys import hidden_key, key
 
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
+_MOST_OTHERS = 3
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
 
 
@@ -98,6 +100,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     VERB: ClassVar[str]
     DONE: ClassVar[str]
+    CLOSES: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel"),
         key("ctrl+s", "submit", "Do it", "Do it", id="form.submit"),
@@ -151,7 +154,14 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def notes(self) -> list[str]:
         """What a person should know of the targets before they submit."""
-        return [self.target_note] if self.target_note else []
+        others = other_failures(self.entries) if self.CLOSES else []
+        named = [f"  {other_line(row)}" for row in others[:_MOST_OTHERS]]
+        if named:
+            more = len(others) - len(named)
+            named[-1] += f"  and {more} more" if more else ""
+            what = f"{len(others)} other failure{'s' if len(others) > 1 else ''}"
+            named.insert(0, f"closes {what}, too:")
+        return [*filter(None, [self.target_note]), *named]
 
     def fields(self) -> ComposeResult:
         yield from ()

@@ -46,9 +46,11 @@ class RetryForm(Form):
 
     VERB = "Retry"
     DONE = "retried and resolved"
+    CLOSES = True
     AUTO_FOCUS = "#note"
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("ctrl+t", "all_alike", "All alike", "Retry all alike", id="form.all")
+        key("ctrl+t", "all(False)", "All alike", "Retry all alike", id="form.all"),
+        key("ctrl+r", "all(True)", "Others, too", "Others that wait, too", id="form.all-others"),
     ]
 
     @dataclass
@@ -66,14 +68,15 @@ class RetryForm(Form):
         turns: list[WaitingTurn]
 
     _is_question = False
-    _alike: Sequence[WaitingTurn] = ()
-    _turns: Sequence[WaitingTurn] = ()  # all alike, once somebody asked for them
+    _waiting: Sequence[WaitingTurn] = ()
+    _turns: Sequence[WaitingTurn] = ()  # of those, once somebody asked for them
 
     def heading(self) -> Content:
         if not self._turns:
             return super().heading()
         ids = short_ids(entry["id"] for entry in self.entries)
-        return Content(f"{self.VERB} {len(self._turns)} turns alike: {ids}")
+        alike = " alike" if all(turn.alike for turn in self._turns) else ""
+        return Content(f"{self.VERB} {len(self._turns)} turns{alike}: {ids}")
 
     def fields(self) -> ComposeResult:
         failures = [latest_failure(entry) for entry in self.entries]
@@ -101,9 +104,15 @@ class RetryForm(Form):
         self._find_alike()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "all_alike":
-            return bool(self._alike) or None
+        if action == "all":
+            return len(self._alike()) > 1 or None if parameters == (False,) else self._has_others()
         return super().check_action(action, parameters)
+
+    def _alike(self) -> list[WaitingTurn]:
+        return [turn for turn in self._waiting if turn.alike]
+
+    def _has_others(self) -> bool:
+        return len(self._alike()) < len(self._waiting)
 
     def _note(self) -> str:
         """Raises InputError."""
@@ -171,29 +180,40 @@ class RetryForm(Form):
     async def _alike_found(self, message: AlikeFound) -> None:
         if len(message.turns) < 2:
             return
-        self._alike = message.turns
-        count = len(message.turns)
-        if self.state.can_start:
-            self.query_one("#retry-progress", Static).update(
+        self._waiting = message.turns
+        count, total = len(self._alike()), len(message.turns)
+        buttons, hints = [], []
+        if count > 1:
+            buttons.append(Button(f"All {count} alike", id="all-alike", compact=True))
+            hints.append(
                 f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
                 f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
             )
-        await self.query_one("#form-buttons", Horizontal).mount(
-            Button(f"All {count} alike", id="all-alike", compact=True)
-        )
+        if self._has_others():
+            buttons.append(Button(f"All {total}, others too", id="all-others", compact=True))
+            hints.append(f"{total - count} failed with another failure: this may be no fix for it")
+        if self.state.can_start:
+            self.query_one("#retry-progress", Static).update("\n".join(hints))
+        await self.query_one("#form-buttons", Horizontal).mount(*buttons)
         self.refresh_bindings()
 
     def action_submit(self) -> None:
         if self._turns:
-            self.action_all_alike()
+            self._start_all(self._turns)
         else:
             super().action_submit()
 
-    @on(Button.Pressed, "#all-alike")
-    def action_all_alike(self) -> None:
-        if not self.state.can_start or not self._alike:
+    @on(Button.Pressed, "#all-alike, #all-others")
+    def _all_pressed(self, event: Button.Pressed) -> None:
+        self.action_all(event.button.id == "all-others")
+
+    def action_all(self, others: bool) -> None:
+        self._start_all(self._waiting if others else self._alike())
+
+    def _start_all(self, turns: Sequence[WaitingTurn]) -> None:
+        if not self.state.can_start or not turns:
             return
-        first = self._alike[0]
+        first = turns[0]
         try:
             request = RetryRequest(
                 first.turn_id, first.entry["id"], self._note(), grant=self._grant(), via=VIA
@@ -201,7 +221,7 @@ class RetryForm(Form):
         except InputError as error:
             self.show_problem(str(error))
             return
-        self._turns = self._alike
+        self._turns = turns
         self.target_note = ""  # it is about the chosen ones
         self.entries = list({turn.entry["id"]: turn.entry for turn in self._turns}.values())
         self.show_targets()

@@ -64,7 +64,8 @@ def _watch(
     last_look = False
     while not last_look:
         last_look = over.wait(_POLL_S)
-        left = [turn for turn in ids if turn not in {one.turn_id for one in tried}]
+        over_with = {one.turn_id for one in tried}
+        left = [turn for turn in ids if turn not in over_with]
         # Turns begin in the order in which they wait.
         try:
             found = [reader.turn(home, turn) for turn in left[:JOBS]]

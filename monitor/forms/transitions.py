@@ -42,6 +42,7 @@ class ResolveForm(Form):
 
     VERB = "Resolve"
     DONE = "resolved"
+    CLOSES = True
     AUTO_FOCUS = "#note"
 
     def notes(self) -> list[str]:
@@ -67,6 +68,7 @@ class ResolveForm(Form):
 class DismissForm(ConfirmForm):
     VERB = "Dismiss"
     DONE = "dismissed"
+    CLOSES = True
 
     def fields(self) -> ComposeResult:
         yield Input(placeholder="why it needs no fix (may be empty)", id="note")

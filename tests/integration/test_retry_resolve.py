@@ -169,7 +169,7 @@ def test_turns_that_are_counted_on_it_keep_it_open_and_all_of_them_close_it(
     assert entry["turns"] == [6, 7]
     done = command(home, "resolve", entry)
     assert done.returncode == 1
-    assert "stays open: turn 7 waits for the same fix" in done.stderr
+    assert "stays open: turn 7 waits, too" in done.stderr
     assert "--all" in done.stderr
     assert "turn 5 went on from synthesis and is answered" in done.stderr
     again = command(home, "retry", entry)

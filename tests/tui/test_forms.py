@@ -56,6 +56,56 @@ async def test_resolve_needs_a_note_and_can_be_undone(
         assert queue.find(first)["resolved_at"] is None
 
 
+@pytest.fixture
+def holder(queue: InterventionQueue) -> str:
+    """The fifth of its session, which took two other failures, and a turn of its own failure."""
+    for number in range(1, 6):
+        held = put(queue, session_id="s", turn_id=number, error_type=f"E{number}")
+    put(queue, session_id="s", turn_id=6, error_type="E5")
+    put(queue, session_id="s", turn_id=7, severity="critical", error_message="disk full")
+    put(queue, session_id="s", turn_id=8, error_message="401 Unauthorized", error_type="Http")
+    return held
+
+
+@pytest.mark.usefixtures("holder")
+@pytest.mark.parametrize("key", ["r", "d", "t"])
+async def test_a_form_that_closes_a_row_names_what_else_is_in_it(monitor: Make, key: str) -> None:
+    async with monitor().run_test(size=(120, 36)) as pilot:
+        assert "NEW [+2 others, crit] E5" in text(pilot)
+        await pilot.press("g", key)
+        await until(pilot, lambda: "closes 2 other failures, too:" in text(pilot))
+        assert "crit 1 x planner Error05: disk full" in text(pilot)
+        assert "high 1 x planner Http: 401 Unauthorized" in text(pilot)
+
+
+async def test_a_retry_of_all_takes_others_only_if_asked(
+    queue: InterventionQueue, monitor: Make, holder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[int] = []
+
+    class Resumer:
+        def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+            turns.append(request.turn_id)
+            return RetryResult(request.turn_id, "answered")
+
+    monkeypatch.setattr(entry_points, "find_resumer", Resumer)
+    async with monitor().run_test(size=(120, 36)) as pilot:
+        await pilot.press("g", "t")
+        await until(pilot, lambda: "All 2 alike" in text(pilot))
+        assert "All 4, others too" in text(pilot)
+        assert "2 failed with another failure: this may be no fix for it" in text(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "passed 2" in problem(pilot))
+        assert sorted(turns) == [5, 6]
+    turns.clear()
+    async with monitor().run_test(size=(120, 36)) as pilot:
+        await pilot.press("g", "t")
+        await until(pilot, lambda: "All 2 alike" in text(pilot))
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "passed 4" in problem(pilot))
+        assert (turns[0], sorted(turns)) == (5, [5, 6, 7, 8])
+
+
 async def test_a_regression_shows_the_earlier_note(queue: InterventionQueue, monitor: Make) -> None:
     same = {"fingerprint": "a" * 16, "error_type": "Again"}
     queue.resolve(put(queue, **same), "restarted the index")

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -113,6 +113,25 @@ def _lines(svg: str) -> list[str]:
 async def test_a_dozen(queue: InterventionQueue, size: tuple[int, int]) -> None:
     fill(queue, 12)
     await _compare(queue, f"dozen-{size[0]}", size, "j")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+async def test_others(queue: InterventionQueue, size: tuple[int, int]) -> None:
+    fill(queue, 3)
+    for number in range(6, 0, -1):
+        moment = NOW - timedelta(hours=number)
+        one = {"session_id": "s", "turn_id": number, "created_at": moment, "phase": "synthesis"}
+        put(queue, id=f"int_1_{number:06x}", error_type="ConnectError", **one)
+    for number, severity in enumerate(("high", "critical"), 7):
+        one = {"session_id": "s", "turn_id": number, "created_at": NOW, "severity": severity}
+        put(
+            queue,
+            error_type="HTTPStatusError",
+            error_message=f"40{number}",
+            fingerprint=str(number),
+            **one,
+        )
+    await _compare(queue, f"others-{size[0]}", size, "g")
 
 
 async def test_light(queue: InterventionQueue) -> None:

@@ -153,7 +153,7 @@ def show_resumed(resumed: ResumeResult, home: Path | None) -> None:
         trouble = one_line(resumed.trouble)
         note(f"warning: the intervention could not be resolved: {trouble}{again}")
     if resumed.waiting is not None:
-        note(f"its intervention stays open: turn {resumed.waiting} waits for the same fix")
+        note(f"its intervention stays open: turn {resumed.waiting} waits, too")
 
 
 def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:

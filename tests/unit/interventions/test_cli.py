@@ -559,6 +559,22 @@ def test_bulk_asks_on_a_terminal_and_no_is_no(home: Path, queue, make) -> None:
     assert queue.open_count() == 0
 
 
+def test_a_person_is_asked_about_the_other_failures_that_are_closed_too(
+    home: Path, queue, make
+) -> None:
+    for _ in range(5):
+        held = queue.put(make(session_id="s")).intervention_id
+    queue.put(make(session_id="s", severity="critical", error_message="disk full"))
+    words = [*COMMAND, "resolve", held, "--note", "mended", "--home", str(home)]
+    output, _ = in_a_terminal(words, {}, b"n\n")
+    assert "holding 1 other failure:" in output
+    assert "disk full" in output
+    assert f"resolve 1 intervention ({short(held)}) and what else it holds? [y/N]" in output
+    assert queue.open_count() == 5
+    assert in_a_terminal(words, {}, b"y\n")[1] == 0
+    assert queue.open_count() == 4
+
+
 def test_list_loads_nothing_that_reading_does_not_need(home: Path, queue, make) -> None:
     queue.put(make())
     code = (

@@ -14,6 +14,8 @@ from interventions import InterventionQueue
 from interventions.admission.notifications import message
 from interventions.cli import app
 from interventions.entry import complete
+from interventions.retry import entry_points
+from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import utc_now
 from interventions.view.others import other_failures, others_mark, turns_of_others
 from interventions.view.query import parse
@@ -51,7 +53,7 @@ def holder(queue: InterventionQueue, make) -> str:
 
 def test_a_row_says_how_many_how_bad_and_when(holder: str, queue, run: Run) -> None:
     (line,) = [line for line in run("list").stdout.splitlines() if "others" in line]
-    assert "NEW [+2 others, worst crit] Error" in line
+    assert "NEW [+2 others, crit] Error" in line
     assert "crit  0s " in line.replace("1s", "0s").replace("2s", "0s")
     view = next(v for v in json.loads(run("list", "--json").stdout)["interventions"] if v["others"])
     assert (view["id"], view["others"], view["worst_of_others"]) == (holder, 2, "critical")
@@ -61,7 +63,7 @@ def test_a_row_says_how_many_how_bad_and_when(holder: str, queue, run: Run) -> N
     (group,) = [group for group in model.groups(utc_now()) if group.first["id"] == holder]
     badges = [word for cell in open_row(group, utc_now(), new=model.new).cells
               for word, _ in cell.badges]  # fmt: skip
-    assert badges == ["NEW", "[+2 others, worst crit]"]
+    assert badges == ["NEW", "[+2 others, crit]"]
 
 
 def test_show_names_each_with_its_turns(holder: str, run: Run) -> None:
@@ -137,3 +139,60 @@ def test_what_is_the_rows_own_is_no_other() -> None:
     (row,) = other_failures(alike)
     assert (row["severity"], row["count"], others_mark([row])) == ("high", 4, "+1 other, high")
     assert turns_of_others(alike[0]) == {4, 5}
+
+
+@pytest.mark.parametrize("words", [("resolve", "-m", "mended"), ("dismiss",)])
+def test_closing_a_row_names_the_others_and_asks(
+    queue: InterventionQueue, make, holder: str, run: Run, words: tuple[str, ...]
+) -> None:
+    refused = run(*words, holder, code=2).stderr
+    assert (
+        "1 intervention, holding 2 other failures:\n  crit 2 x save DiskFull: no space" in refused
+    )
+    assert "and what else it holds: without a terminal this needs --yes" in refused
+    assert queue.find(holder)["resolution"] is None
+    run(*words, holder, "--yes")
+    assert not [e for e in queue.entries() if e["id"] == holder and not (
+        e["resolved_at"] or e["dismissed_at"])]  # fmt: skip
+    plain = queue.put(make()).intervention_id or ""
+    run(*words, plain)
+
+
+@pytest.fixture
+def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The turns that were retried; each passes."""
+    turns: list[int] = []
+
+    class Resumer:
+        def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+            turns.append(request.turn_id)
+            return RetryResult(request.turn_id, "answered")
+
+    monkeypatch.setattr(entry_points, "find_resumer", Resumer)
+    return turns
+
+
+def test_retry_all_takes_as_alike_only_what_is(
+    queue: InterventionQueue, make, holder: str, run: Run, resumed: list[int]
+) -> None:
+    own = queue.find(holder)
+    alike = {name: own[name] for name in ("phase", "error_type", "error_message", "session_id")}
+    queue.put(make(**alike, turn_id=9))
+    done = run("retry", holder, "--all")
+    assert "3 more turns failed with other failures" in done.stderr
+    assert "crit 2 x save DiskFull: no space" in done.stderr
+    assert sorted(resumed) == [5, 9]
+    resumed.clear()
+    left = json.loads(run("retry", holder, "--all", "--json").stdout)["not_alike"]
+    assert (sorted(resumed), left) == ([5, 9], [6, 7, 8])
+    resumed.clear()
+    run("retry", holder, "--all", "--yes")
+    assert (resumed[0], sorted(resumed)) == (5, [5, 6, 7, 8, 9])
+
+
+def test_retry_all_refuses_what_is_closed(
+    queue: InterventionQueue, holder: str, run: Run, resumed: list[int]
+) -> None:
+    queue.resolve(holder, "mended")
+    assert "is closed" in run("retry", holder, "--all", code=5).stderr
+    assert resumed == []

@@ -81,7 +81,7 @@ def test_one_that_failed(home: Path, install: Install, body: str, said: str) -> 
     [
         ("return RetryResult(3)", ""),
         ("return RetryResult(3, 'answered')", ""),
-        ("return RetryResult(3, waiting=7)", "turn 7 waits for the same fix"),
+        ("return RetryResult(3, waiting=7)", "turn 7 waits, too"),
         ("return RetryResult(3, passed=False)", "its phase has not completed"),
         ("return RetryResult(3, 'failed', phase='save')", "failed in save"),
     ],
