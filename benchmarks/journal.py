@@ -12,6 +12,7 @@ of one run can be compared. DIR should lie on a real disk.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import statistics
 import subprocess
@@ -21,8 +22,8 @@ from pathlib import Path
 from floor import measure
 from turn import NOTHING, beginning, overhead
 
-from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import PhaseCompleted, PhaseStarted, TurnCompleted
+from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.ledger import Ledger
 
 PHASES = 8
@@ -32,11 +33,10 @@ SCRIPT = Path(__file__).with_name("peers.py")
 
 def ours(folder: Path, turns: int) -> dict[str, float]:
     """Eight phase visits through the ledger, as the boundary records them."""
-    folders = TurnFolders(folder / "turns")
+    store = FileTurnStore(folder / "turns")
 
-    def turn(number: int) -> None:
-        turn_id, place = folders.create()
-        with Ledger(place, first=beginning(turn_id)) as ledger:
+    async def turn() -> None:
+        async with await Ledger.create(store, beginning) as ledger:
             for phase, answers in NOTHING.items():
                 started = PhaseStarted(
                     phase=phase,
@@ -46,12 +46,13 @@ def ours(folder: Path, turns: int) -> dict[str, float]:
                     model="m",
                     recipe_digest="r" * 64,
                 )
-                ledger.record(started)
+                await ledger.record(started)
                 done = PhaseCompleted(phase=phase, visit=1, output=answers[0], duration_ms=1.0)
-                ledger.record(done)
-            ledger.record(TurnCompleted(status="answered", saved=True, duration_ms=1.0))
+                await ledger.record(done)
+            await ledger.record(TurnCompleted(status="answered", saved=True, duration_ms=1.0))
 
-    return measure(turn, folder, turns, PHASES)
+    loop = asyncio.new_event_loop()
+    return measure(lambda _: loop.run_until_complete(turn()), folder, turns, PHASES)
 
 
 def peer(name: str, python: Path, folder: Path, turns: int) -> dict[str, float] | str:

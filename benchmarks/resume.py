@@ -25,13 +25,12 @@ BYTES = 1_000_000
 AT_MOST_MS = 50
 
 
-def large_turn(home: Path) -> int:
+async def large_turn(home: Path) -> int:
     """A turn that was stopped before its plan, after a hundred replies of a talkative model."""
     services = wire(home)
-    turn_id, place = services.folders.create()
-    with Ledger(place, first=beginning(turn_id)) as ledger:
+    async with await Ledger.create(services.turns, beginning) as ledger:
         for phase in ("query_analyzer", "reflection", "context_gatherer"):
-            ledger.record(
+            await ledger.record(
                 PhaseStarted(
                     phase=phase, visit=1, attempt=1, input_digest="", model="m", recipe_digest=""
                 )
@@ -40,11 +39,15 @@ def large_turn(home: Path) -> int:
                 said = ModelCalled(
                     phase=phase, model="m", request_digest="", reply="x" * 10_000, duration_ms=1.0
                 )
-                ledger.record(said)
-            ledger.record(
+                await ledger.record(said)
+            await ledger.record(
                 PhaseCompleted(phase=phase, visit=1, output=NOTHING[phase][0], duration_ms=1.0)
             )
-    assert (place / "journal.jsonl").stat().st_size > BYTES
+    turn_id = ledger.turn.turn_id
+    mark = await services.turns.mark(turn_id)
+    assert mark is not None
+    assert mark.size is not None
+    assert mark.size > BYTES
     return turn_id
 
 
@@ -63,6 +66,10 @@ async def resumed(home: Path, turn_id: int) -> float:
     return (begun[0] - started) * 1000
 
 
+async def one(home: Path) -> float:
+    return await resumed(home, await large_turn(home))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -72,7 +79,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder, prefix=".bench-") as folder:
         home = Path(folder)
-        took = [asyncio.run(resumed(home, large_turn(home))) for _ in range(options.turns)]
+        took = [asyncio.run(one(home)) for _ in range(options.turns)]
     print(
         f"resume with a 1 MB journal: its phase starts after p50 {statistics.median(took):.1f} ms, "
         f"at worst {max(took):.1f} ms (at most {AT_MOST_MS})"

@@ -11,8 +11,14 @@ import pytest
 
 from interventions import InterventionQueue
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.threads import wait_for
 from unified_flow.models.scripted import ScriptedModel
-from unified_flow.turns.journal import encode
+from unified_flow.resume import housekeeping
+from unified_flow.resume.replay.recording import Recording, recorded
+from unified_flow.stores import turn_store
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.journal import NAME, encode
+from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import sealed
 from unified_flow.turns.results import (
     Checks,
@@ -25,6 +31,8 @@ from unified_flow.turns.results import (
     ToolRequest,
     Verdict,
 )
+from unified_flow.turns.store import Salvaged, TurnStore
+from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
 # A small model leaves four phases to rules. A test that scripts a model from a file in every phase
@@ -77,13 +85,19 @@ def script(**over: Any) -> dict[str, Any]:
 
 
 def scripted_flow(
-    home: Path, docs: Path | None = None, *, policy: str | None = None, **over: Any
+    home: Path,
+    docs: Path | None = None,
+    *,
+    policy: str | None = None,
+    turns: TurnStore | None = None,
+    **over: Any,
 ) -> UnifiedFlow:
     """A flow whose model answers from a script, in this process."""
     model = ScriptedModel(script(**over))
     folders = [docs] if docs else None
     settings: dict[str, Any] = {"model": "scripted", "size": "large", "policy": policy}
-    return UnifiedFlow(wire(home, docs=folders, extra_models={"scripted": model}, **settings))
+    models = {"scripted": model}
+    return UnifiedFlow(wire(home, docs=folders, extra_models=models, turns=turns, **settings))
 
 
 def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlow:
@@ -111,3 +125,42 @@ def renumbered(lines: Iterable[bytes]) -> bytes:
 def started_phases(home: Path, turn_id: int = 1) -> list[str]:
     lines = journal_lines(home, turn_id)
     return [line["phase"] for line in lines if line["event"] == "phase_started"]
+
+
+class Turns:
+    """The turns of a home, for a test without a loop."""
+
+    def __init__(self, home: Path) -> None:
+        self.store = turn_store(home)
+        self.archive = TurnArchive(self.store)
+        self.root = Path(self.store.place())
+
+    def path(self, turn_id: int) -> Path:
+        return Path(self.store.place(turn_id))
+
+    def journal(self, turn_id: int) -> Path:
+        return self.path(turn_id) / NAME
+
+    def ids(self) -> list[int]:
+        return wait_for(self.store.ids())
+
+    def load(self, turn_id: int) -> Turn | None:
+        return wait_for(self.archive.load(turn_id))
+
+    def require(self, turn_id: int) -> Turn:
+        return wait_for(self.archive.require(turn_id))
+
+    def latest(self, *, interrupted: bool = False) -> tuple[list[Turn], list[str]]:
+        return wait_for(self.archive.latest(None, None, interrupted=interrupted))
+
+    def page(self, turn_id: int) -> str:
+        return wait_for(self.archive.page(turn_id))
+
+    def recorded(self, turn_id: int) -> Recording:
+        return wait_for(recorded(self.store, turn_id))
+
+    def salvage(self, turn_id: int) -> Salvaged:
+        return wait_for(housekeeping.salvage(self.store, turn_id))
+
+    def open(self, turn_id: int) -> Ledger:
+        return wait_for(Ledger.open(self.store, turn_id))

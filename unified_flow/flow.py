@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +36,7 @@ from unified_flow.turns.input_checks import (
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.deliveries import Deliveries, turn_that_answered
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class UnifiedFlow:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
-        self._ephemeral = EphemeralTurns(services.folders, services.queue, services.reporting)
+        self._ephemeral = EphemeralTurns(services.turns, services.queue, services.reporting)
         self._deliveries = Deliveries()
 
     @classmethod
@@ -79,13 +79,15 @@ class UnifiedFlow:
         allow_tools: Sequence[str] | None = None,
         asker: Asker | None = None,
         extra_models: dict[str, Model] | None = None,
+        turns: TurnStore | None = None,
         **overrides: Unpack[SettingsOverrides],
     ) -> Self:
         """A flow over `home` (see `interventions.home.find_home`), configured by its
         `unified_flow.toml`; `overrides` go before what stands there.
 
         `tool_modules` adds your own tools and `tools` replaces all of them, `allow_tools` grants
-        tools, `asker` asks a person about the others, `extra_models` adds models by name.
+        tools, `asker` asks a person about the others, `extra_models` adds models by name, `turns`
+        keeps the turns instead of the home's folder.
         Raises ConfigError or InputError.
         """
         from unified_flow.wiring import wire
@@ -99,6 +101,7 @@ class UnifiedFlow:
                 allow_tools=allow_tools,
                 asker=asker,
                 extra_models=extra_models,
+                turns=turns,
                 **overrides,
             )
         )
@@ -147,10 +150,10 @@ class UnifiedFlow:
 
         async def answer() -> Turn:
             await self._refresh_documents(run)
-            started = self._begin(observer, run, channel=channel, persist=persist, **asked)
-            with self._removed_unless_needed(started) as ledger:
+            started = await self._begin(observer, run, channel=channel, persist=persist, **asked)
+            async with self._removed_unless_needed(started) as ledger:
                 if earlier is not None:
-                    ledger.record_always(HistoryRead(phase="query_analyzer", turns=earlier))
+                    await ledger.record_always(HistoryRead(phase="query_analyzer", turns=earlier))
                 try:
                     return await run_turn(ledger, run, self.services, log)
                 except PhaseError as exc:
@@ -161,7 +164,7 @@ class UnifiedFlow:
         if not may_be_repeated:
             return await answer()
         async with self._deliveries.one_by_one(*asked.values()):
-            return self._answered_before(asked, log) or await answer()
+            return await self._answered_before(asked, log) or await answer()
 
     async def resume(self, ledger: Ledger, log: LogRequest | None = None) -> Turn:
         """Run an opened turn, whose journal says that it is resumed, to its end.
@@ -170,12 +173,14 @@ class UnifiedFlow:
         Raises the phase's PhaseError once a failure is recorded.
         """
         run = TurnRun.begin(self.services.policy.bounds)
-        with self._removed_unless_needed(ledger):
+        async with self._removed_unless_needed(ledger):
             return await run_turn(ledger, run, self.services, log)
 
-    def _answered_before(self, asked: Mapping[str, str], log: LogRequest | None) -> Turn | None:
+    async def _answered_before(
+        self, asked: Mapping[str, str], log: LogRequest | None
+    ) -> Turn | None:
         """The turn that answered this very message, if it was delivered before."""
-        turn = turn_that_answered(self.services.sessions, self.services.folders, **asked)
+        turn = await turn_that_answered(self.services.sessions, self.services.turns, **asked)
         if turn is not None:
             log_request(turn, None, self.services, log)
         return turn
@@ -196,23 +201,24 @@ class UnifiedFlow:
             if not deadline.expired():
                 raise
 
-    @contextmanager
-    def _removed_unless_needed(self, ledger: Ledger) -> Iterator[Ledger]:
+    @asynccontextmanager
+    async def _removed_unless_needed(self, ledger: Ledger) -> AsyncIterator[Ledger]:
         """At its end a turn that is not kept goes, unless it waits for a person."""
         try:
-            with ledger:
+            async with ledger:
                 try:
                     yield ledger
-                finally:  # while the journal is locked
-                    if ledger.turn.waits and not ledger.turn.persist:
+                finally:  # while nobody else can run it
+                    if not ledger.turn.persist and ledger.turn.waits:
                         self._ephemeral.failed(ledger.turn.turn_id)
+                    elif not ledger.turn.persist:
+                        with suppress(OSError):
+                            await ledger.remove()
         finally:
             if not ledger.turn.persist:
-                if not ledger.turn.waits:
-                    shutil.rmtree(ledger.folder, ignore_errors=True)
                 self._ephemeral.remove_closed_soon()
 
-    def _begin(
+    async def _begin(
         self,
         observer: Observer | None,
         run: TurnRun,
@@ -221,16 +227,16 @@ class UnifiedFlow:
         persist: bool,
         **asked: Any,
     ) -> Ledger:
-        """A turn folder of its own, with the first line in its journal; or nothing at all."""
+        """A turn with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
             raise QueueFullError(
                 "the intervention queue is full, and refuse_when_full is set",
                 hint="resolve or dismiss some first: interventions list",
             )
-        folders = self.services.folders
-        try:
-            turn_id, folder = folders.create()
-            started = TurnStarted(
+        turns = self.services.turns
+
+        def first(turn_id: int) -> TurnStarted:
+            return TurnStarted(
                 turn_id=turn_id,
                 policy=self.services.policy.name,
                 config_digest=self.services.config_digest,
@@ -241,14 +247,12 @@ class UnifiedFlow:
                 persist=persist,
                 **asked,
             )
-            try:
-                return Ledger(folder, observer, first=started)
-            except OSError:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
+
+        try:
+            return await Ledger.create(turns, first, observer)
         except OSError as exc:
             raise NoTurnError(
-                f"no turn can be begun in {folders.root}: {exc.strerror}",
+                f"no turn can be begun in {turns.place()}: {exc.strerror}",
                 hint="make room there and make it writable, or name another home with --home",
             ) from exc
 

@@ -26,6 +26,7 @@ from unified_flow.policies import FailFast, Graceful, Policy, Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
+from unified_flow.stores import turn_store
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -38,10 +39,10 @@ from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.permission_gate import Asker, PermissionGate
 from unified_flow.tools.plugins import ToolModules, installed_tools
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.events import this_process
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.store import TurnStore
 
 RESUMED_WITH = (
     "model",
@@ -70,6 +71,7 @@ def wire(
     allow_tools: Sequence[str] | None = None,
     asker: Asker | None = None,
     retriever: Retriever | None = None,
+    turns: TurnStore | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
     **overrides: Unpack[SettingsOverrides],
 ) -> Services:
@@ -77,8 +79,9 @@ def wire(
 
     `extra_models` adds your own models by name, `tools` replaces the tools, `tool_modules`
     adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
-    tool may run, `retriever` stands in for the document index, `pause` for asyncio.sleep between
-    attempts. Raises ConfigError, and InputError for documents that are not there.
+    tool may run, `retriever` stands in for the document index, `turns` for the home's turns,
+    `pause` for asyncio.sleep between attempts. Raises ConfigError, and InputError for documents
+    that are not there.
     """
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
@@ -103,7 +106,7 @@ def wire(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
-        folders=TurnFolders(state_folder(root) / "turns", known=sessions.last_turn_id),
+        turns=turn_store(root, known=sessions.last_turn_id) if turns is None else turns,
         models=ModelRegistry(settings, extra_models, state=state_folder(root)),
         toolbox=Toolbox(tools, servers, modules),
         gate=PermissionGate(

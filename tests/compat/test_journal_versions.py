@@ -17,16 +17,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from tests.answers import QUESTION, open_entries, renumbered, scripted_flow
+from tests.answers import QUESTION, Turns, open_entries, renumbered, scripted_flow
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.phases.errors import SynthesisError
 from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.replay.recording import recorded
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns import fold, lines, results, upcasters
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import VERSION
 from unified_flow.turns.journal import NAME
 
@@ -58,19 +56,19 @@ def test_every_version_so_far_has_a_step_and_journals() -> None:
 def test_a_journal_of_every_version_is_read_and_its_turn_goes_on(
     version: int, home: Path, docs: Path
 ) -> None:
-    archive = TurnArchive.of(home_of(version, home))
+    archive = Turns(home_of(version, home))
     answered, failed = archive.require(ANSWERED), archive.require(FAILED)
     assert (answered.status, answered.resumed) == ("answered", 1)
     assert answered.response == "A topic is a named bus."
     assert (failed.status, failed.failure and failed.failure.phase) == ("failed", "synthesis")
     assert "synthesis failed" in archive.page(FAILED)
-    assert len(recorded(archive.folders.path(ANSWERED)).visits) == 9
+    assert len(archive.recorded(ANSWERED).visits) == 9
 
     resumed = asyncio.run(resume_turn(scripted_flow(home, docs), FAILED, ResumeRequest()))
     assert resumed.turn.response == "A topic is a named bus."
     assert archive.require(FAILED) == resumed.turn
     old = (JOURNALS / f"v{version}" / "failed.jsonl").read_bytes()
-    assert archive.folders.path(FAILED).joinpath(NAME).read_bytes().startswith(old)
+    assert archive.journal(FAILED).read_bytes().startswith(old)
 
 
 # A simulated next version
@@ -126,8 +124,8 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
 ) -> None:
     asyncio.run(_failed(home, docs))
     (entry,) = open_entries(home)
-    archive = TurnArchive.of(home)
-    folder = archive.folders.path(1)
+    archive = Turns(home)
+    folder = archive.path(1)
     asyncio.run(resume_turn(scripted_flow(home, docs, synthesis=DOWN), 1, ResumeRequest()))
     rewritten(folder / NAME, lambda r: change(r) | ({"persist": False} if "persist" in r else {}))
     with (folder / NAME).open("ab") as journal:
@@ -144,18 +142,19 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
     queue = flow.services.queue
     for use in (
         lambda: archive.require(1),
-        lambda: recorded(folder),
+        lambda: archive.recorded(1),
         lambda: asyncio.run(resume_turn(flow, 1, ResumeRequest(note="mended"))),
-        lambda: housekeeping.abandon(archive.folders, queue, 1, "given up"),
+        lambda: asyncio.run(housekeeping.abandon(archive.store, queue, 1, "given up")),
     ):
         with pytest.raises(JournalVersionError, match=f"written by a newer version.*{told}") as no:
             use()
         assert no.value.hint == "update unified-flow"
-    assert housekeeping.prunable(archive, set(), LATER) == []
-    assert housekeeping.prune(archive.folders, [1], before=LATER) == 0
+    assert asyncio.run(housekeeping.prunable(archive.store, set(), LATER)) == []
+    assert asyncio.run(housekeeping.prune(archive.store, [1], before=LATER)) == 0
     assert state() == before
     queue.dismiss(entry["id"], "n")
-    EphemeralTurns(archive.folders, queue, flow.services.reporting).remove_closed()
+    ephemeral = EphemeralTurns(archive.store, queue, flow.services.reporting)
+    asyncio.run(ephemeral.remove_closed())
     assert folder.joinpath(NAME).read_bytes() == before[str(folder / NAME)]
 
 
@@ -168,7 +167,7 @@ def test_the_next_version_reads_today_s_by_its_step(
         urgency: int
 
     asyncio.run(_answered(home, docs))
-    archive = TurnArchive.of(home)
+    archive = Turns(home)
     today = archive.require(1)
     for module in (lines, upcasters):
         monkeypatch.setattr(module, "VERSION", VERSION + 1, raising=False)

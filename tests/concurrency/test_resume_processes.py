@@ -20,13 +20,13 @@ from tests.answers import (
     COMPLETE,
     QUESTION,
     SEARCH,
+    Turns,
     every_phase_by_model,
     open_entries,
     script,
 )
 from tests.servers.model_server import Connection, ModelServer, answer, hang, status
 from unified_flow.phases import NAMES
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.journal import NAME
 
 pytestmark = every_phase_by_model
@@ -214,7 +214,7 @@ def test_killed_in_a_phase(
     first_plan = NAMES.index(phase) <= NAMES.index("planner")
     model_server.script = script() if first_plan else script(planner=COMPLETE)
 
-    turns, _ = TurnArchive.of(home).latest(None, None, interrupted=True)
+    turns, _ = Turns(home).latest(interrupted=True)
     assert [turn.turn_id for turn in turns] == [1]
     completed = set(turns[0].tools_done)
     asked, before = len(model_server.phases), len(_journal(home))
@@ -228,7 +228,7 @@ def test_killed_in_a_phase(
     again = [line for line in _journal(home)[before:] if line.startswith("tool_started")]
     assert len(again) == {"coordinator": MANY - len(completed)}.get(phase, int(first_plan))
     assert open_entries(home) == []
-    assert TurnArchive.of(home).latest(None, None, interrupted=True) == ([], [])
+    assert Turns(home).latest(interrupted=True) == ([], [])
 
 
 def test_a_killed_turn_is_listed_as_interrupted_and_a_running_one_is_not(

@@ -17,6 +17,7 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    Turns,
     every_phase_by_model,
     renumbered,
 )
@@ -24,7 +25,6 @@ from tests.integration.test_replay import cli, ran, recording_of, run_alone
 from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow.errors import RetrievalError
 from unified_flow.resume.replay.export import NotReplayableError, as_test
-from unified_flow.resume.replay.recording import recorded
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.journal import NAME
@@ -168,7 +168,7 @@ def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> Non
     for missing in range(1, len(whole)):
         path.write_bytes(renumbered(whole[:missing] + whole[missing + 1 :]))
         with suppress(RetrievalError):  # and nothing else: a mistake of ours is no damage
-            recorded(path.parent)
+            Turns(home).recorded(1)
     (started,) = [n for n, line in enumerate(whole) if b'"tool_started"' in line]
     path.write_bytes(renumbered(whole[:started] + whole[started + 1 :]))
     done = cli(home, "unified_flow", "replay", "1")

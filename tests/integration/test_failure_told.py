@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests import forked
-from tests.answers import COMPLETE, QUESTION, open_entries, scripted_flow
+from tests.answers import COMPLETE, QUESTION, Turns, open_entries, scripted_flow
 from unified_flow.api.answer import source_of_passage
 from unified_flow.api.problems import of_turn_error
 from unified_flow.cli.outcome import of_turn, show_outcome
@@ -20,7 +20,6 @@ from unified_flow.engine.outcome import outcome_of, phase_error
 from unified_flow.errors import DraftRejectedError, RetrievalError
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import FailFast
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.results import Plan, ToolRequest
 
 ASKS = Plan(
@@ -32,8 +31,10 @@ COUNTS = ToolRequest(tool="calculate", args={"expression": "1"})
 CALLS_MANY = [Plan(decision="EXECUTE", route="coordinator", tool_requests=[COUNTS])] * 9
 ELSEWHERE = """
 import json, sys
+from pathlib import Path
 from tests.integration.test_failure_told import told, turn_of
-print(json.dumps(told(turn_of(sys.argv[1]), sys.argv[1])))
+home = Path(sys.argv[1])
+print(json.dumps(told(turn_of(home), home)))
 """
 
 
@@ -49,11 +50,11 @@ def locked() -> RetrievalError:
     return error
 
 
-def turn_of(home: str | Path) -> PhaseError:
-    return phase_error(TurnArchive.of(home).require(1), "en")
+def turn_of(home: Path) -> PhaseError:
+    return phase_error(Turns(home).require(1), "en")
 
 
-def told(error: PhaseError, home: str | Path) -> dict[str, Any]:
+def told(error: PhaseError, home: Path) -> dict[str, Any]:
     """What a client over HTTP, a script and a reader of the turn learn; the card goes to stderr."""
     policy = FailFast()
     sources = [source_of_passage(each).model_dump(mode="json") for each in error.retrieved]
@@ -65,7 +66,7 @@ def told(error: PhaseError, home: str | Path) -> dict[str, Any]:
         rate=None,
         sources=sources,
     )
-    show_outcome(error.turn, error, Path(home))
+    show_outcome(error.turn, error, home)
     return {
         "status": problem.status,
         "headers": problem.headers,
@@ -73,7 +74,7 @@ def told(error: PhaseError, home: str | Path) -> dict[str, Any]:
         "outcome": of_turn(error.turn, error),
         "safe": error.user_safe_message,
         "type": type(error).__name__,
-        "page": TurnArchive.of(home).page(1),
+        "page": Turns(home).page(1),
     }
 
 

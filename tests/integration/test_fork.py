@@ -14,6 +14,7 @@ from tests.answers import (
     PROCEED,
     QUESTION,
     SEARCH,
+    Turns,
     every_phase_by_model,
     journal_lines,
     open_entries,
@@ -24,10 +25,8 @@ from tests.integration.test_resume import BROKEN, ask, asked, make, resume
 from tests.integration.test_resume_upkeep import cli
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases import NAMES
-from unified_flow.resume.replay.recording import recorded
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.results import Plan, Reflection, ToolRequest
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
@@ -45,7 +44,7 @@ def answered(home: Path, docs: Path) -> tuple[Turn, dict[str, bytes]]:
 
 
 def files(home: Path, turn_id: int = 1) -> dict[str, bytes]:
-    folder = TurnArchive.of(home).folders.path(turn_id)
+    folder = Turns(home).path(turn_id)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -61,7 +60,7 @@ def test_a_fork_is_a_turn_of_its_own_and_says_so(home: Path, docs: Path) -> None
     assert asked(flow) == ["synthesis", "validation"]
     assert [v.phase for v in fork.visits] == [v.phase for v in old.visits]
     assert files(home) == before
-    archive = TurnArchive.of(home)
+    archive = Turns(home)
     assert (archive.require(1), archive.require(2)) == (old, fork)
     assert open_entries(home) == []
     listed = cli(home, "unified_flow", "turns", "list").stdout.splitlines()
@@ -86,7 +85,7 @@ def test_everything_from_the_phase_runs_and_nothing_before_it(
     assert written(fork.sections).keys() == written(old.sections).keys()
     assert fork.sections.context_gatherer == old.sections.context_gatherer, "it is no earlier turn"
     assert files(home) == before
-    replayed = replay(recorded(TurnArchive.of(home).folders.path(2)))
+    replayed = replay(Turns(home).recorded(2))
     assert replayed.same
 
 
@@ -100,7 +99,7 @@ def test_a_turn_that_had_gone_on_and_looped_and_a_fork_are_forked(home: Path, do
     assert (second.turn_id, second.fork_of) == (3, 2)
     assert asked(again) == ["planner", "synthesis", "validation"]
     assert second.sections.coordinator == ()
-    assert TurnArchive.of(home).require(3) == second
+    assert Turns(home).require(3) == second
 
 
 def test_what_is_edited_is_edited_in_the_fork(home: Path, docs: Path) -> None:
@@ -108,7 +107,7 @@ def test_what_is_edited_is_edited_in_the_fork(home: Path, docs: Path) -> None:
     fork = resume(
         make(home, docs), from_phase="reflection", edited={"question": "What is a bus?"}
     ).turn
-    assert (fork.question, TurnArchive.of(home).require(1).question) == ("What is a bus?", QUESTION)
+    assert (fork.question, Turns(home).require(1).question) == ("What is a bus?", QUESTION)
 
 
 def test_a_question_back_is_forked_too(home: Path, docs: Path) -> None:
@@ -179,7 +178,7 @@ def test_a_tool_that_has_written_is_not_called_again_for_a_fork_unasked(
     ask(make(home, docs, tools=[writer], planner=planned, synthesis=none))
     with pytest.raises(NotResumableError, match="note has written in turn 1"):
         resume(make(home, docs, tools=[writer], planner=planned), from_phase="planner")
-    assert (TurnArchive.of(home).folders.ids(), done) == ([1], ["a"])
+    assert (Turns(home).ids(), done) == ([1], ["a"])
     resume(make(home, docs, tools=[writer], synthesis=none), from_phase="synthesis")
     assert done == ["a"]
     again = make(home, docs, tools=[writer], planner=planned, synthesis=none)
@@ -212,4 +211,4 @@ def test_no_fork_begins_where_there_is_no_room(
         ):
             resume(flow, from_phase="synthesis")
     assert files(home) == before
-    assert TurnArchive.of(home).folders.ids() == [1]
+    assert Turns(home).ids() == [1]

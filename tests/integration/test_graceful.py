@@ -201,11 +201,11 @@ def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed
     error = asyncio.run(ask(flow_at(home, docs, model_server), persist=False))
     assert isinstance(error, PhaseError)
     queue = InterventionQueue(home)
-    kept = wire(home).folders
-    assert EphemeralTurns(kept, queue, Counter()).remove_closed() == 0
+    kept = EphemeralTurns(wire(home).turns, queue, Counter())
+    assert asyncio.run(kept.remove_closed()) == 0
     assert folders(home) == ["turn_000001"]
     queue.resolve(str(error.intervention_id), "the server is up again")
-    assert EphemeralTurns(kept, queue, Counter()).remove_closed() == 1
+    assert asyncio.run(kept.remove_closed()) == 1
     assert folders(home) == []
 
 
@@ -219,7 +219,7 @@ def test_a_service_looks_by_itself_what_is_still_needed(
         async with flow_at(home, docs, model_server) as flow:
             services = flow.services
             flow._ephemeral = EphemeralTurns(
-                services.folders, services.queue, services.reporting, lambda: clock[0]
+                services.turns, services.queue, services.reporting, lambda: clock[0]
             )
             with pytest.raises(PhaseError) as raised:
                 await flow.process("s", QUESTION, persist=False)
@@ -355,11 +355,11 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
                 with pytest.raises(PhaseError) as raised:
                     await flow.process("s", QUESTION, persist=False)
                 assert raised.value.admission == "pending"
-                assert flow._ephemeral.remove_closed() == 0
+                assert await flow._ephemeral.remove_closed() == 0
                 assert folders(home) == ["turn_000001"]
             while not open_entries(home):
                 await asyncio.sleep(0.005)
-            assert flow._ephemeral.remove_closed() == 0
+            assert await flow._ephemeral.remove_closed() == 0
 
     asyncio.run(run())
     (entry,) = open_entries(home)

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.answers import renumbered
+from tests.answers import Turns, renumbered
 from tests.integration.test_replay import ran
 from unified_flow.errors import RetrievalError
-from unified_flow.resume.replay.recording import recorded
-from unified_flow.turns.archive import TurnArchive, TurnFolders
 from unified_flow.turns.events import READER
 from unified_flow.turns.fold import JournalOrderError, fold
 from unified_flow.turns.journal import NAME, read
-from unified_flow.turns.ledger import Ledger
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(fold
     of the program's own."""
     path = folder / NAME
     whole = path.read_bytes().splitlines(keepends=True)
-    archive = TurnArchive(TurnFolders(folder.parent))
+    archive = Turns(folder.parents[2])
     orders = [whole[:n] + whole[n + 1 :] for n in range(len(whole))]
     orders += [whole[: n + 1] + whole[n:] for n in range(len(whole))]
     orders += [[*whole[:n], whole[n + 1], whole[n], *whole[n + 2 :]] for n in range(len(whole) - 1)]
@@ -46,7 +43,7 @@ def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(fold
         with suppress(RetrievalError):
             archive.load(1)
         try:
-            recorded(folder)
+            archive.recorded(1)
         except RetrievalError:
             refused += 1
     assert refused > 1
@@ -66,6 +63,7 @@ def test_a_value_that_no_phase_gives_is_named_by_whoever_reads_the_turn(folder: 
 def test_a_turn_without_its_first_line_is_not_gone_on_with(folder: Path) -> None:
     path = folder / NAME
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    for look in (TurnArchive(TurnFolders(folder.parent)).load, lambda _: Ledger(folder)):
+    turns = Turns(folder.parents[2])
+    for look in (turns.load, turns.open):
         with pytest.raises(RetrievalError, match="line 1 is missing"):
             look(1)

@@ -22,6 +22,7 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    Turns,
     every_phase_by_model,
     journal_lines,
     open_entries,
@@ -37,7 +38,6 @@ from unified_flow.phases import errors as phase_errors
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Plan, Reflection, ToolRequest
@@ -101,8 +101,8 @@ def test_only_the_failed_phase_and_those_after_it_run(home: Path, docs: Path) ->
 def test_the_turn_on_disk_is_the_one_that_was_resumed(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     resumed = resume(make(home, docs))
-    assert TurnArchive.of(home).load(1) == resumed.turn
-    page = TurnArchive.of(home).page(1)
+    assert Turns(home).load(1) == resumed.turn
+    page = Turns(home).page(1)
     assert page.index("synthesis failed") < page.index("Resumed at synthesis by")
     on_disk = (home / "shared_state/turns/turn_000001/context.md").read_text()
     assert on_disk == page
@@ -192,7 +192,7 @@ def test_nothing_left_to_do_is_said(home: Path, docs: Path) -> None:
         resume(make(home, docs))
     with pytest.raises(NoSuchTurnError):
         asyncio.run(resume_turn(make(home, docs), 7, ResumeRequest()))
-    assert TurnArchive.of(home).folders.ids() == [1]
+    assert Turns(home).ids() == [1]
 
 
 def test_an_answer_that_could_not_be_saved_is_saved(home: Path, docs: Path) -> None:
@@ -316,13 +316,12 @@ def test_the_turn_that_is_judged_is_the_one_that_ran(
             event = TurnResumed(
                 phase="synthesis", runner=runner, by="b", via="cli", config_digest="c"
             )
-            folder = home / "shared_state/turns/turn_000001"
-            others.append(Ledger(folder))
-            others[0].begin(event)
+            others.append(await Ledger.open(flow.services.turns, 1))
+            await others[0].begin(event)
 
     monkeypatch.setattr(flow, "resume", then_another)
     resumed = resume(flow, note="n")
-    others[0].__exit__(None, None, None)
+    asyncio.run(others[0].__aexit__(None, None, None))
     assert resumed.error is not None
     assert (resumed.turn.status, resumed.passed) == ("failed", False)
 
@@ -393,7 +392,7 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
 
     def stop(flow: UnifiedFlow) -> None:
         with pytest.raises(asyncio.CancelledError):
-            resume(flow) if TurnArchive.of(home).folders.ids() else ask(flow)
+            resume(flow) if Turns(home).ids() else ask(flow)
 
     subprocess.run(["git", "init", "-q", str(home)], check=True)
     first = commit()
@@ -415,7 +414,7 @@ def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     with pytest.raises(asyncio.CancelledError):
         resume(make(home, docs, synthesis=asyncio.CancelledError()))
-    stopped = TurnArchive.of(home).load(1)
+    stopped = Turns(home).load(1)
     assert stopped is not None
     assert (stopped.status, stopped.running) == ("interrupted", None)
     assert stopped.phases[-1]["status"] == "interrupted"

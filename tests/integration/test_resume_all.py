@@ -25,6 +25,7 @@ from tests import forked
 from tests.answers import (
     COMPLETE,
     QUESTION,
+    Turns,
     every_phase_by_model,
     open_entries,
     script,
@@ -33,7 +34,6 @@ from tests.answers import (
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.archive import TurnArchive
 
 pytestmark = every_phase_by_model
 
@@ -84,7 +84,7 @@ def to_go_on(err: str) -> str:
 
 
 def statuses(home: Path) -> list[str]:
-    turns, _ = TurnArchive.of(home).latest(None, None)
+    turns, _ = Turns(home).latest()
     return [turn.status for turn in turns]
 
 

@@ -22,16 +22,14 @@ from interventions.entry import short_id, turns_needed
 from interventions.home import lock_file
 from interventions.storage.lock import FairLock
 from tests import forked
-from tests.answers import QUESTION, open_entries, script, scripted_flow
+from tests.answers import QUESTION, Turns, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.journal import NAME
-from unified_flow.turns.ledger import Ledger
 
 DOWN = RuntimeError("down")
 REFUSE = """CREATE TRIGGER refuse BEFORE INSERT ON turns
@@ -90,29 +88,31 @@ def test_prune_takes_only_what_is_finished_old_and_needed_by_nobody(home: Path, 
     ask(home, docs)  # 5: the newest
     cli(home, "unified_flow", "turns", "abandon", "3")
     cli(home, "interventions", "dismiss", "--query", "is:superseded", "--yes")
-    archive = TurnArchive.of(home)
+    archive = Turns(home)
     for turn_id in (1, 2, 3, 5):
-        os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
+        os.utime(archive.journal(turn_id), (1, 1))
     would = json.loads(cli(home, "unified_flow", "turns", "prune", "--dry-run", "--json").stdout)
     assert would == {"turns": [1, 3], "removed": 0}
     cli(home, "unified_flow", "turns", "prune")
-    assert archive.folders.ids() == [2, 4, 5]
-    assert sorted(path.name[:5] for path in archive.folders.root.iterdir()) == ["turn_"] * 3
+    assert archive.ids() == [2, 4, 5]
+    assert sorted(path.name[:5] for path in archive.root.iterdir()) == ["turn_"] * 3
     ask(home, docs)
-    assert archive.folders.ids()[-1] == 6
+    assert archive.ids()[-1] == 6
 
 
 def test_a_folder_in_which_no_turn_was_begun_goes_too(home: Path, docs: Path) -> None:
     """A process may die between taking a number and writing the first line."""
     ask(home, docs)
-    folders = TurnArchive.of(home).folders
-    (_, empty), (_, unwritten), (_, fresh) = (folders.create() for _ in range(3))
+    turns = Turns(home)
+    empty, unwritten, fresh = (turns.path(turn_id) for turn_id in (2, 3, 4))
+    for folder in (empty, unwritten, fresh):
+        folder.mkdir()
     (unwritten / NAME).touch()
     ask(home, docs)
     for old in (empty, unwritten):
         os.utime(old, (1, 1))
     cli(home, "unified_flow", "turns", "prune")
-    assert folders.ids() == [1, 4, 5]
+    assert turns.ids() == [1, 4, 5]
     assert fresh.is_dir()
 
 
@@ -139,7 +139,7 @@ def test_turns_that_cannot_be_removed_say_what_helps(home: Path, docs: Path) -> 
     """As somebody who is not root, in a folder without the write bit."""
     ask(home, docs)
     ask(home, docs)
-    turns = TurnArchive.of(home).folders.root
+    turns = Turns(home).root
     if os.getuid() == 0:
         for path in (home, *home.rglob("*")):
             os.chown(path, 65534, 65534)
@@ -160,27 +160,32 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     ask(home, docs, synthesis=DOWN)
     for _ in range(3):
         ask(home, docs)
-    archive = TurnArchive.of(home)
-    housekeeping.abandon(archive.folders, InterventionQueue(home), 1, "given up")
+    archive = Turns(home)
+    given_up = housekeeping.abandon(archive.store, InterventionQueue(home), 1, "given up")
+    asyncio.run(given_up)
     for turn_id in (1, 2, 3):
-        os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
+        os.utime(archive.journal(turn_id), (1, 1))
     now = datetime.now(UTC)
-    chosen = housekeeping.prunable(archive, set(), now)
+
+    def prune(*turn_ids: int, before: datetime = now, **more: Any) -> int:
+        return asyncio.run(housekeeping.prune(archive.store, turn_ids, before=before, **more))
+
+    chosen = asyncio.run(housekeeping.prunable(archive.store, set(), now))
     assert chosen == [1, 2, 3]
     failing = scripted_flow(home, docs, synthesis=DOWN)
     asyncio.run(resume_turn(failing, 1, ResumeRequest(from_phase="synthesis")))
-    os.utime(archive.folders.path(1) / NAME, (1, 1))
-    runner = Ledger(archive.folders.path(2))
-    os.utime(archive.folders.path(2) / NAME, (1, 1))
-    assert housekeeping.prune(archive.folders, [*chosen, 99], before=now) == 1
-    runner.__exit__(None, None, None)
-    assert archive.folders.ids() == [1, 2, 4]
-    os.utime(archive.folders.path(2) / NAME, (1, 1))
-    assert housekeeping.prune(archive.folders, [2], keep=lambda: {2}, before=now) == 0
-    assert housekeeping.prune(archive.folders, [2], before=datetime.fromtimestamp(0, UTC)) == 0
-    assert housekeeping.prune(archive.folders, [2], before=now) == 1
-    assert housekeeping.prune(archive.folders, [2], before=now) == 0, "somebody else was first"
-    assert archive.folders.ids() == [1, 4]
+    os.utime(archive.journal(1), (1, 1))
+    runner = archive.open(2)
+    os.utime(archive.journal(2), (1, 1))
+    assert prune(*chosen, 99) == 1
+    asyncio.run(runner.__aexit__(None, None, None))
+    assert archive.ids() == [1, 2, 4]
+    os.utime(archive.journal(2), (1, 1))
+    assert prune(2, keep=lambda: {2}) == 0
+    assert prune(2, before=datetime.fromtimestamp(0, UTC)) == 0
+    assert prune(2) == 1
+    assert prune(2) == 0, "somebody else was first"
+    assert archive.ids() == [1, 4]
 
 
 def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
@@ -192,13 +197,14 @@ def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
         ask(home, docs)
         store.execute("DROP TRIGGER refuse")
     ask(home, docs)
-    archive = TurnArchive.of(home)
+    archive = Turns(home)
     unsaved = archive.load(2)
     assert unsaved is not None
     assert (unsaved.status, unsaved.saved) == ("answered", False)
     for turn_id in (1, 2, 3):
-        os.utime(archive.folders.path(turn_id) / NAME, (1, 1))
-    assert housekeeping.prunable(archive, set(), datetime.now(UTC)) == [1]
+        os.utime(archive.journal(turn_id), (1, 1))
+    found = housekeeping.prunable(archive.store, set(), datetime.now(UTC))
+    assert asyncio.run(found) == [1]
     (entry,) = open_entries(home)
     assert turns_needed([{**entry, "turns": [1]}]) == {1, 2}
     assert turns_needed([{**entry, "turns": [1], "resolved_at": "2026-01-01T00:00:00Z"}]) == set()
@@ -243,7 +249,7 @@ def test_a_turn_that_was_given_up_halfway_is_given_up_wholly(
         patch.setenv("UNIFIED_FLOW_QUEUE__LOCK_TIMEOUT_S", "0.1")
         late = cli(home, "unified_flow", "turns", "abandon", "1", code=4)
     assert "Traceback" not in late.stderr
-    archived = TurnArchive.of(home).load(1)
+    archived = Turns(home).load(1)
     assert archived is not None
     assert archived.status == "abandoned"
     assert not open_entries(home)[0].get("superseded")
@@ -269,7 +275,7 @@ def test_what_other_turns_wait_for_is_not_given_up_with_one_of_them(home: Path, 
 
 def test_a_turn_that_cannot_be_read_can_be_given_up(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
-    path = TurnArchive.of(home).folders.path(1) / NAME
+    path = Turns(home).journal(1)
     path.write_bytes(path.read_bytes().replace(b"PROCEED", b"PROCEEC"))
     refused = cli(home, "unified_flow", "resume", "1", code=2)
     assert "its checksum differs" in refused.stderr
@@ -289,7 +295,7 @@ def test_both_doctors_name_what_no_retry_can_pass(home: Path, docs: Path) -> Non
     """Its turn was removed, with a hand or a disk; what is advised leaves nothing to tell."""
     ask(home, docs, synthesis=DOWN)
     assert "no retry can pass" not in cli(home, "interventions", "doctor").stdout
-    shutil.rmtree(TurnArchive.of(home).folders.path(1))
+    shutil.rmtree(Turns(home).path(1))
     name = short_id(open_entries(home)[0]["id"])
     flow_s = cli(home, "unified_flow", "doctor", "--docs", docs, code=1).stdout
     for told in (cli(home, "interventions", "doctor").stdout, flow_s):
@@ -303,13 +309,13 @@ def test_both_doctors_name_what_no_retry_can_pass(home: Path, docs: Path) -> Non
 
 def test_a_turn_that_runs_says_who_runs_it(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
-    folder = TurnArchive.of(home).folders.path(1)
+    running = Turns(home).open(1)
     resumed = TurnResumed(
         phase="synthesis", runner=this_process("ada"), by="ada", via="cli", config_digest=""
     )
-    with Ledger(folder) as running:
-        running.begin(resumed)
-        refused = cli(home, "unified_flow", "turns", "abandon", "1", code=5)
+    asyncio.run(running.begin(resumed))
+    refused = cli(home, "unified_flow", "turns", "abandon", "1", code=5)
+    asyncio.run(running.__aexit__(None, None, None))
     assert "is being resumed by ada on " in refused.stderr
     assert "since 2" in refused.stderr
 

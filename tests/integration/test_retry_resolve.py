@@ -21,6 +21,7 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    Turns,
     every_phase_by_model,
     open_entries,
     script,
@@ -28,8 +29,6 @@ from tests.answers import (
 )
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.journal import NAME
 
 pytestmark = every_phase_by_model
 
@@ -202,7 +201,7 @@ def test_a_damaged_turn_is_skipped_and_another_is_tried_first(
     home: Path, docs: Path, model_server: ModelServer
 ) -> None:
     failed_turns(home, docs, model_server, 3, "session {}")
-    journal = TurnArchive.of(home).folders.path(1) / NAME
+    journal = Turns(home).journal(1)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join((lines[0], b"garbage\n", *lines[2:])))
     entry = dict(open_entries(home)[0])

@@ -11,6 +11,7 @@ import pytest
 from tests.answers import (
     COMPLETE,
     DRAFT,
+    Turns,
     every_phase_by_model,
     open_entries,
     started_phases,
@@ -18,14 +19,11 @@ from tests.answers import (
 from tests.integration.test_resume import BROKEN, ask, asked, make, resume
 from tests.integration.test_resume_upkeep import cli
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.resume import housekeeping
-from unified_flow.resume.replay.recording import recorded
+from unified_flow.lib.threads import wait_for
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import VERSION
 from unified_flow.turns.journal import NAME
-from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.results import Plan, ToolRequest
 
 pytestmark = every_phase_by_model
@@ -69,7 +67,7 @@ def test_a_damaged_turn_is_kept_up_to_the_damage_and_goes_on(home: Path, docs: P
     assert (resumed.turn.status, resumed.closed) == ("answered", entry["id"])
     assert started_phases(home)[2:4] == ["context_gatherer"] * 2
     assert asked(flow) == ["planner", "planner", "synthesis", "validation"]
-    assert replay(recorded(path.parent)).same
+    assert replay(Turns(home).recorded(1)).same
 
 
 def test_as_json(home: Path, docs: Path) -> None:
@@ -86,14 +84,14 @@ def test_lines_that_are_whole_and_in_a_wrong_place_are_set_aside(home: Path, doc
     path = home / "shared_state/turns/turn_000001" / NAME
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:6], *lines[7:]]))
-    assert housekeeping.salvage(TurnArchive.of(home).folders, 1).kept == 6
+    assert Turns(home).salvage(1).kept == 6
     assert resume(make(home, docs)).turn.status == "answered"
 
 
 def test_what_cannot_be_salvaged_stays_as_it_is(home: Path, docs: Path) -> None:
     ask(make(home, docs))
-    folders = TurnArchive.of(home).folders
-    path = folders.path(1) / NAME
+    turns = Turns(home)
+    path = turns.journal(1)
     whole = path.read_bytes()
     first, rest = whole.split(b"\n", 1)
     version = b'"version":%d' % VERSION
@@ -105,15 +103,14 @@ def test_what_cannot_be_salvaged_stays_as_it_is(home: Path, docs: Path) -> None:
     ):
         path.write_bytes(content)
         with pytest.raises(error, match=told):
-            housekeeping.salvage(folders, 1)
+            turns.salvage(1)
         assert path.read_bytes() == content
     assert version in first
     cli(home, "unified_flow", "turns", "salvage", "7", code=3)
     path.write_bytes(whole)
-    with Ledger(folders.path(1)):
-        assert (
-            "turn 1 runs now" in cli(home, "unified_flow", "turns", "salvage", "1", code=5).stderr
-        )
+    running = turns.open(1)
+    assert "turn 1 runs now" in cli(home, "unified_flow", "turns", "salvage", "1", code=5).stderr
+    wait_for(running.close())
 
 
 class Word(Arguments):
@@ -167,7 +164,7 @@ def test_a_call_of_the_plan_that_stands_counts_as_done(home: Path, docs: Path) -
     done = list[str]()
     ask(write_of(home, docs, done))
     damaged(home, b'"event":"phase_started","phase":"coordinator"')
-    housekeeping.salvage(TurnArchive.of(home).folders, 1)
+    Turns(home).salvage(1)
     resumed = resume(write_of(home, docs, done, planner=COMPLETE), tools_done=True)
     assert (resumed.turn.status, done) == ("answered", ["a"])
 
@@ -176,7 +173,7 @@ def test_a_call_whose_plan_is_lost_cannot_count_as_done(home: Path, docs: Path) 
     done = list[str]()
     ask(write_of(home, docs, done))
     damaged(home, b'"event":"phase_completed","phase":"planner"')
-    housekeeping.salvage(TurnArchive.of(home).folders, 1)
+    Turns(home).salvage(1)
     with pytest.raises(NotResumableError) as refused:
         resume(write_of(home, docs, done), tools_done=True)
     assert "--tools-done" not in str(refused.value.hint)

@@ -29,6 +29,7 @@ from tests.answers import (
     COMPLETE,
     QUESTION,
     SEARCH,
+    Turns,
     open_entries,
     scripted_flow,
     started_phases,
@@ -41,7 +42,6 @@ from unified_flow.errors.classification import classify
 from unified_flow.errors.safe_messages import MESSAGES
 from unified_flow.phases import NAMES
 from unified_flow.phases import errors as phase_errors
-from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.results import Verdict
 
 REQUEST = httpx.Request("GET", "https://bestbuy.com/product/123")
@@ -80,7 +80,7 @@ class TestPhilosophyFailFast:
 
 def test_the_error_carries_the_turn_as_its_journal_has_it(home: Path, docs: Path) -> None:
     error = fail(home, docs, synthesis=RuntimeError("boom"))
-    assert error.turn == TurnArchive.of(home).require(error.turn_id)
+    assert error.turn == Turns(home).require(error.turn_id)
     assert error.turn.failure is not None
     assert error.turn.failure.intervention_id == error.intervention_id
 

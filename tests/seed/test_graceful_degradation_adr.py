@@ -23,6 +23,7 @@ from tests.answers import (
     PROCEED,
     QUESTION,
     SEARCH,
+    Turns,
     journal_lines,
     open_entries,
     script,
@@ -41,7 +42,6 @@ from unified_flow.errors import InputError
 from unified_flow.errors.kinds import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.replay.recording import recorded
 from unified_flow.resume.replay.replay import replay
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.turn import Turn
@@ -224,7 +224,7 @@ def test_the_table_under_graceful(
     assert last["intervention_id"] == entry["id"]
 
     # A replay has no time-outs, and ends where the turn did.
-    replayed = replay(recorded(home / "shared_state/turns/turn_000001"))
+    replayed = replay(Turns(home).recorded(1))
     assert replayed.same, replayed.visits
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import multiprocessing
@@ -21,10 +22,11 @@ from tests import forked
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.turns import lock as turn_lock
-from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.blobs import UNFINISHED
 from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
+from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import sealed
 
 STARTED = TurnStarted(
@@ -382,9 +384,12 @@ def test_fields_of_a_newer_version_are_kept(tmp_path: Path) -> None:
 
 
 def _take(root: Path, count: int, taken: multiprocessing.Queue[int]) -> None:
-    folders = TurnFolders(root)
-    for _ in range(count):
-        taken.put(folders.create()[0])
+    async def take() -> None:
+        turns = FileTurnStore(root)
+        for _ in range(count):
+            taken.put((await turns.create()).turn_id)
+
+    asyncio.run(take())
 
 
 def test_no_two_processes_take_the_same_turn(tmp_path: Path) -> None:
@@ -402,8 +407,10 @@ def test_no_two_processes_take_the_same_turn(tmp_path: Path) -> None:
 def test_state_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        _, folder = TurnFolders(tmp_path / "turns").create()
-        _write(folder, STARTED)
+        turns = FileTurnStore(tmp_path / "turns")
+        ledger = asyncio.run(Ledger.create(turns, lambda _: STARTED))
+        asyncio.run(ledger.__aexit__(None, None, None))
+        folder = Path(turns.place(1))
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

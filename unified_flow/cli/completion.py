@@ -27,9 +27,10 @@ def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 def turn_numbers(ctx: typer.Context, incomplete: str) -> list[str]:
     """Newest first."""
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_store
 
-    numbers = (str(number) for number in reversed(TurnArchive.of(_home(ctx)).folders.ids()))
+    numbers = (str(number) for number in reversed(wait_for(turn_store(_home(ctx)).ids())))
     return [number for number in numbers if number.startswith(incomplete)][:MOST]
 
 

@@ -42,15 +42,16 @@ def replay(
     Exit codes: 0 the same result, 1 another one, 2 not that phase, 3 no such turn.
     """
     from unified_flow.errors.turns import NotResumableError
+    from unified_flow.lib.threads import wait_for
     from unified_flow.resume.prepared_turn import load_turn, turn_named
     from unified_flow.resume.replay.recording import recorded
     from unified_flow.resume.replay.replay import replay as play
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.stores import turn_store
 
     place = find_home(home)
     turn_id, _ = turn_named(place, name)
     turn = load_turn(place, turn_id)
-    recording = recorded(TurnArchive.of(place).folders.path(turn_id))
+    recording = wait_for(recorded(turn_store(place), turn_id))
     if phase is not None and phase not in {visit.phase for visit in recording.visits}:
         raise NotResumableError(
             f"turn {turn_id} did not run {phase}",

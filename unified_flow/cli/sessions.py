@@ -123,6 +123,7 @@ def delete_session(
 
     from interventions.entry import turns_needed
     from interventions.queue import queue_at
+    from unified_flow.lib.threads import wait_for
     from unified_flow.resume.housekeeping import prunable, prune
     from unified_flow.tools.grants import grants_of
 
@@ -133,13 +134,10 @@ def delete_session(
     book, archive = _stores(home)
     book.forget(session)
     grants_of(find_home(home)).forget_session(session)
-    turns, _ = archive.latest(limit=None, session=session)
-    own = {turn.turn_id for turn in turns}
+    own = {turn.turn_id for turn in _turns_of(archive, session)}
     keep = turns_needed(queue_at(home).entries())
-    gone = prune(
-        archive.folders,
-        [n for n in prunable(archive, keep, datetime.now(UTC), newest=True) if n in own],
-    )
+    old = wait_for(prunable(archive.store, keep, datetime.now(UTC), newest=True))
+    gone = wait_for(prune(archive.store, [turn_id for turn_id in old if turn_id in own]))
     if as_json:
         kept = len(own) - gone
         say_object({"session_id": session, "answers": len(exchanges), "turns": gone, "kept": kept})
@@ -152,17 +150,24 @@ def delete_session(
 
 
 def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.stores import turn_archive
     from unified_flow.turns.sessions.store import SessionStore
 
     place = find_home(home)
-    return SessionStore.of(place), TurnArchive.of(place)
+    return SessionStore.of(place), turn_archive(place)
+
+
+def _turns_of(archive: TurnArchive, session: str | None, limit: int | None = None) -> list[Turn]:
+    """Newest first."""
+    from unified_flow.lib.threads import wait_for
+
+    return wait_for(archive.latest(limit, session))[0]
 
 
 def newest_session(home: Path | None) -> tuple[str | None, Turn | None]:
     """The session used last, with its last turn however that ended."""
     book, archive = _stores(home)
-    turns, _ = archive.latest(limit=1, session=None)
+    turns = _turns_of(archive, None, limit=1)
     if turns:
         return turns[0].session_id, turns[0]
     with closing(book):  # of turns whose folders were pruned since
@@ -188,7 +193,7 @@ def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], l
     with closing(book):
         exchanges = book.exchanges(session)
     answered = {exchange.turn_id for exchange in exchanges}
-    turns, _ = archive.latest(limit=None, session=session)
+    turns = _turns_of(archive, session)
     unanswered = [turn for turn in turns if turn.turn_id not in answered]
     if not exchanges and not unanswered:
         raise NotFoundError(f"there is no session {session}", hint="unified-flow sessions list")

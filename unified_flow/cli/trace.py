@@ -9,7 +9,6 @@ import typer
 from interventions.cli.terminal import say
 from interventions.entry import short_id
 from interventions.errors import NotFoundError
-from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
@@ -35,9 +34,11 @@ def trace(
     unified-flow trace 2026-01-04-1f9c0a3e5b7d --json
     """
     from unified_flow.engine.telemetry.tracing import trace as find
-    from unified_flow.turns.archive import LAST, TurnArchive
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_archive
+    from unified_flow.turns.archive import LAST
 
-    newest = TurnArchive.of(find_home(home)).find(LAST) if request_id == LAST else None
+    newest = wait_for(turn_archive(home).find(LAST)) if request_id == LAST else None
     found = find(home, newest.request_id if newest is not None else request_id)
     if not found:
         raise NotFoundError(

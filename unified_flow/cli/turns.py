@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interventions.cli.terminal import note, say, width
+from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
@@ -36,12 +37,12 @@ def list_turns(
     \b
     unified-flow turns list --session ros --limit 5
     """
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_archive
 
-    archive = TurnArchive.of(home)
-    turns, damaged = archive.latest(
-        limit or None, session_named(session, home), interrupted=interrupted
-    )
+    session = session_named(session, home)
+    latest = turn_archive(home).latest(limit or None, session, interrupted=interrupted)
+    turns, damaged = wait_for(latest)
     for problem in damaged:
         note(f"skipped: {problem}")
     rows = [turn.as_row() | {"question": redact_text(turn.question)} for turn in turns]
@@ -66,6 +67,8 @@ def show_turn(
     unified-flow turns show 12
     unified-flow turns show last
     """
+    from unified_flow.lib.threads import wait_for
+
     archive, found = _turn_named(turn, home)
     if as_json:
         from unified_flow.turns.sections import written
@@ -77,21 +80,23 @@ def show_turn(
         }
         say_object(redact(whole))
     else:
-        say(redact(archive.page(found.turn_id), WHOLE))
+        say(redact(wait_for(archive.page(found.turn_id)), WHOLE))
 
 
 def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
     from unified_flow.errors.turns import NoSuchTurnError
-    from unified_flow.turns.archive import MAX_DIGITS, TurnArchive
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_archive
+    from unified_flow.turns.archive import MAX_DIGITS
 
-    archive = TurnArchive.of(home)
-    found = archive.find(name)
+    archive = turn_archive(home)
+    found = wait_for(archive.find(name))
     if found is not None:
         return archive, found
     if name.isdecimal() and len(name) <= MAX_DIGITS:
-        raise archive.no_such_turn(int(name))
+        raise wait_for(archive.no_such_turn(int(name)))
     raise NoSuchTurnError(
-        f"there is no turn {name} in {archive.folders.root}",
+        f"there is no turn {name} in {archive.store.place()}",
         hint="the turns: unified-flow turns list",
     )
 
@@ -122,13 +127,14 @@ def abandon(
     interventions dismiss --query is:superseded --yes
     """
     from interventions.queue import queue_at
+    from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.stores import turn_store
 
     # By its number also one that cannot be read.
     turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
-    folders = TurnArchive.of(home).folders
-    marked = housekeeping.abandon(folders, queue_at(home), turn_id, redact_text(reason))
+    turns, queue = turn_store(find_home(home)), queue_at(home)
+    marked = wait_for(housekeeping.abandon(turns, queue, turn_id, redact_text(reason)))
     if as_json:
         say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
     else:
@@ -146,17 +152,18 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
     unified-flow turns salvage 12
     unified-flow resume 12
     """
+    from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.stores import turn_store
 
     # By its number, for it cannot be read.
     turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
-    folders = TurnArchive.of(home).folders
-    found = housekeeping.salvage(folders, turn_id)
-    aside = folders.path(turn_id) / found.event.aside
+    turns = turn_store(find_home(home))
+    found = wait_for(housekeeping.salvage(turns, turn_id))
+    aside = f"{turns.place(turn_id)}/{found.event.aside}"
     if as_json:
         kept = {"kept_lines": found.kept, "set_aside_lines": found.event.lines}
-        say_object({"turn_id": turn_id, "status": found.turn.status, "aside": str(aside)} | kept)
+        say_object({"turn_id": turn_id, "status": found.turn.status, "aside": aside} | kept)
         return
     stands = f"{found.turn.completed} has completed" if found.turn.completed else "nothing is done"
     say(f"turn {turn_id} is kept up to line {found.kept}: {stands}")
@@ -182,22 +189,22 @@ def prune(
     from interventions.entry import turns_needed
     from interventions.queue import queue_at
     from interventions.times import parse_duration, utc_now
+    from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.stores import turn_store
 
     age = parse_duration(older_than)
     if age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
-    archive = TurnArchive.of(home)
-    before = utc_now() - age
+    turns, before = turn_store(find_home(home)), utc_now() - age
 
     def keep() -> set[int]:
         return turns_needed(queue_at(home).entries())
 
-    chosen = housekeeping.prunable(archive, keep(), before)
+    chosen = wait_for(housekeeping.prunable(turns, keep(), before))
     done = 0
     if not dry_run:
-        done = housekeeping.prune(archive.folders, chosen, keep=keep, before=before)
+        done = wait_for(housekeeping.prune(turns, chosen, keep=keep, before=before))
     names = ", ".join(map(str, chosen)) or "none"
     said = f"would delete: {names}" if dry_run else f"deleted {done}: {names}"
     say_result(as_json, {"turns": chosen, "removed": done}, said)

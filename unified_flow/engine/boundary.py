@@ -80,7 +80,7 @@ class _Visit:
         phase, started = self.step.phase, perf_counter()
         context: LivePhaseContext | None = None
         try:
-            context = self._enter()
+            context = await self._enter()
             if self.step.limit is not None:
                 raise self.step.limit
             result = BY_NAME[phase].run(self.ledger.turn, context)
@@ -88,7 +88,7 @@ class _Visit:
                 result = self.prefetch.run_beside(result, context.set_call_site)
             output = await self.turn_run.within_time(result)
             took = elapsed_ms(started)
-            self.ledger.record(
+            await self.ledger.record(
                 PhaseCompleted(phase=phase, visit=self.number, output=output, duration_ms=took)
             )
             self.services.guardrails.succeeded(self.attempt)
@@ -103,17 +103,17 @@ class _Visit:
             # Without a report nobody would learn of a model that is replaced for days.
             replaced = action.model not in (None, failure.model)
             report = await self._report_once(*self.first) if replaced else None
-            self._record(failure, report, action, took)
+            await self._record(failure, report, action, took)
             self.services.guardrails.tried(self.attempt, redact_text(str(exc)))
             return action
 
-    def _enter(self) -> LivePhaseContext:
+    async def _enter(self) -> LivePhaseContext:
         ledger, services, phase = self.ledger, self.services, self.step.phase
         recipe = self.turn_run.recipe(services, phase)
         context = LivePhaseContext(
             phase, recipe, ledger, services, model=self.model, prefetch=self.prefetch
         )
-        ledger.record(
+        await ledger.record(
             PhaseStarted(
                 phase=phase,
                 visit=self.number,
@@ -124,7 +124,7 @@ class _Visit:
             )
         )
         if recipe.head.role == "none":
-            ledger.checkpoint()  # visible to observers and to recovery without a model call
+            await ledger.checkpoint()  # visible to observers and to recovery without a model call
         return context
 
     def _failure(self, exc: Exception, context: LivePhaseContext | None) -> Failure:
@@ -151,7 +151,7 @@ class _Visit:
             if alone and self.prefetch is not None:
                 beside = await self.prefetch.passages()
         finally:
-            self._record(failure, self.report, action, took_ms, beside)
+            await self._record(failure, self.report, action, took_ms, beside)
         return phase_error(self.ledger.turn, self.services.settings.language)
 
     async def _report_once(
@@ -162,7 +162,7 @@ class _Visit:
         if self.report is not None:
             return self.report
         ledger, services = self.ledger, self.services
-        self._flush()
+        await self._flush()
         reporting = asyncio.create_task(
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
         )
@@ -180,15 +180,16 @@ class _Visit:
         self.report = reporting.result() if done else FailureReport()
         return self.report
 
-    def _flush(self) -> None:
+    async def _flush(self) -> None:
         """Put the phase's lines on disk before waiting for the queue's lock, in case the process
         dies meanwhile."""
         try:
-            self.ledger.flush()
+            await self.ledger.flush()
         except OSError as exc:
-            logger.critical("the journal in %s cannot be written: %s", self.ledger.folder, exc)
+            turn_id = self.ledger.turn.turn_id
+            logger.critical("the journal of turn %s cannot be written: %s", turn_id, exc)
 
-    def _record(
+    async def _record(
         self,
         failure: Failure,
         report: FailureReport | None,
@@ -200,7 +201,7 @@ class _Visit:
         limit = None
         if isinstance(error, LimitReachedError):
             limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
-        self.ledger.record_always(
+        await self.ledger.record_always(
             PhaseFailed(
                 phase=failure.phase,
                 visit=self.number,

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 
 from interventions import InterventionQueue
@@ -20,9 +18,8 @@ from interventions.entry import turns_needed
 from interventions.errors import QueueError
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
-from unified_flow.turns.archive import TurnFolders, read_turn
-from unified_flow.turns.journal import NAME, begun
-from unified_flow.turns.lock import is_held
+from unified_flow.turns.archive import read_turn
+from unified_flow.turns.store import TurnStore
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +32,12 @@ class EphemeralTurns:
 
     def __init__(
         self,
-        folders: TurnFolders,
+        turns: TurnStore,
         queue: InterventionQueue,
         reporting: Counter[int],
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._folders = folders
+        self._turns = turns
         self._queue = queue
         self._clock = clock
         self._waiting: set[int] | None = None
@@ -57,55 +54,63 @@ class EphemeralTurns:
         """Beside the turns, at most once a minute."""
         if self._clock() >= self._next_at and (self._look is None or self._look.done()):
             self._next_at = self._clock() + EVERY_S
-            self._look = asyncio.ensure_future(asyncio.to_thread(self.remove_closed))
+            self._look = asyncio.ensure_future(self.remove_closed())
 
     async def aclose(self) -> None:
         if self._look is not None:
             await self._look
 
-    def remove_closed(self) -> int:
+    async def remove_closed(self) -> int:
         """How many were removed. Never raises: the next look may have more luck."""
         try:
             if self._waiting is None:
-                self._waiting = ephemeral_ids(self._folders)
+                self._waiting = await ephemeral_ids(self._turns)
             reported = {
                 turn for turn in self._waiting if not self._reporting[turn]
             }  # before the queue
-            closed = reported - turns_needed(self._queue.entries())
-            removed = {turn_id for turn_id in closed if self._remove(turn_id)}
+            closed = reported - await asyncio.to_thread(self._needed)
+            removed = {turn_id for turn_id in closed if await self._remove(turn_id)}
             self._waiting -= removed
             return len(removed)
         except (OSError, QueueError) as exc:
             logger.warning("turns that are not kept stay for now: %s", exc)
             return 0
 
-    def _remove(self, turn_id: int) -> bool:
+    def _needed(self) -> set[int]:
+        return turns_needed(self._queue.entries())
+
+    async def _remove(self, turn_id: int) -> bool:
         """Not while somebody runs it (it has begun just now, or is being resumed), nor what a newer
         version has written."""
-        folder = self._folders.path(turn_id)
         with suppress(FileNotFoundError):
-            if is_held(folder / NAME) or _is_newer(folder):
+            try:
+                lease = await self._turns.open(turn_id)
+            except BlockingIOError:
                 return False
-            shutil.rmtree(folder)
+            try:
+                if await self._is_newer(turn_id):
+                    return False
+                await lease.remove()
+            finally:
+                await lease.release()
         return True
 
-
-def _is_newer(folder: Path) -> bool:
-    with suppress(RetrievalError):
-        try:
-            read_turn(folder)
-        except JournalVersionError:
-            return True
-    return False
-
-
-def ephemeral_ids(folders: TurnFolders) -> set[int]:
-    """Every turn on disk that is not kept, by the first line of its journal."""
-    return {turn_id for turn_id in folders.ids() if not _is_kept(folders, turn_id)}
+    async def _is_newer(self, turn_id: int) -> bool:
+        with suppress(RetrievalError):
+            try:
+                await read_turn(self._turns, turn_id)
+            except JournalVersionError:
+                return True
+        return False
 
 
-def _is_kept(folders: TurnFolders, turn_id: int) -> bool:
-    with suppress(FileNotFoundError, RetrievalError):
-        began = begun(folders.path(turn_id))
-        return began is None or began.persist
-    return True
+async def ephemeral_ids(turns: TurnStore) -> set[int]:
+    """Every turn in the store that is not kept."""
+    found = set()
+    for turn_id in await turns.ids():
+        with suppress(FileNotFoundError, RetrievalError):
+            began = await turns.first(turn_id)
+            if began is not None and not began.persist:
+                found.add(turn_id)
+        await asyncio.sleep(0)  # there may be thousands, and other turns run meanwhile
+    return found

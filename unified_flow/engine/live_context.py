@@ -135,12 +135,12 @@ class LivePhaseContext:
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
         self.call_site = CallSite(stage="llm", model=model.name)
-        self._ledger.checkpoint()
+        await self._ledger.checkpoint()
         started = perf_counter()
         try:
             reply = await model.complete(call)
         except Exception as exc:  # only to count the call; the boundary handles it
-            self._ledger.record(
+            await self._ledger.record(
                 ModelFailed(
                     phase=self.phase,
                     model=model.name,
@@ -150,7 +150,7 @@ class LivePhaseContext:
                 )
             )
             raise
-        self._ledger.record(
+        await self._ledger.record(
             ModelCalled(
                 phase=self.phase,
                 model=model.name,
@@ -181,7 +181,7 @@ class LivePhaseContext:
                 before=turn.earlier_than or turn.turn_id,
                 limit=most,
             )
-            self._ledger.record(HistoryRead(phase=self.phase, turns=found))
+            await self._ledger.record(HistoryRead(phase=self.phase, turns=found))
         return self._ledger.turn.history or ()
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
@@ -214,7 +214,7 @@ class LivePhaseContext:
             given = None
         urls = _urls_named(turn)
         if tool.name in _refused(turn):
-            return self._done(place, _as_refused(request))
+            return await self._done(place, _as_refused(request))
         permission = await self._services.gate.admit(
             tool,
             request.args,
@@ -225,8 +225,8 @@ class LivePhaseContext:
             urls=urls,
         )
         if permission.verdict == "denied":
-            return self._done(place, _as_refused(request))
-        self._ledger.record(
+            return await self._done(place, _as_refused(request))
+        await self._ledger.record(
             ToolStarted(
                 phase=self.phase,
                 call=place,
@@ -237,12 +237,12 @@ class LivePhaseContext:
                 allowed_by=permission.why,
             )
         )
-        self._ledger.checkpoint()
+        await self._ledger.checkpoint()
         started = perf_counter()
         answer = given.answer if given is not None else None
         analysis = turn.sections.query_analyzer
         earlier = analysis.conversation if analysis is not None else {}
-        files = self._services.folders.path(turn.turn_id) / "files" if turn.persist else None
+        files = self._services.turns.files(turn.turn_id) if turn.persist else None
         caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier, urls, files)
         # The search beside the first phase did not know the conversation yet.
         found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
@@ -260,10 +260,10 @@ class LivePhaseContext:
             claims=output.claims,
             duration_ms=took,
         )
-        return self._done(place, result)
+        return await self._done(place, result)
 
-    def _done(self, place: int, result: ToolResult) -> ToolResult:
-        self._ledger.record(
+    async def _done(self, place: int, result: ToolResult) -> ToolResult:
+        await self._ledger.record(
             ToolCompleted(
                 phase=self.phase, call=place, output=result, duration_ms=result.duration_ms
             )

@@ -36,15 +36,17 @@ async def run_turn(
     try:
         status = await _run_phases(ledger, run, services)
         saved = status == "answered" and ledger.turn.persist
-        _complete(ledger, status, saved=saved, started=started)
+        await _complete(ledger, status, saved=saved, started=started)
     except SaveError as exc:
         # The answer stands: a failed save must not cost the user what the turn found.
         error = exc
-        _complete(ledger, "answered", saved=False, started=started)
+        await _complete(ledger, "answered", saved=False, started=started)
     except (asyncio.CancelledError, KeyboardInterrupt) as exc:
         error = exc
         if ledger.turn.status != "failed":  # cancelled while its failure was reported
-            _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__))
+            await _close(
+                ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__)
+            )
         raise
     except BaseException as exc:
         error = exc
@@ -83,17 +85,17 @@ async def _run_phases(ledger: Ledger, run: TurnRun, services: Services) -> Ended
             prefetch.end()
 
 
-def _complete(ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
+async def _complete(ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
     took = elapsed_ms(started)
-    _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
+    await _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
 
 
-def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
+async def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:
     """The turn's last line. It adds nothing to what the phases have written, so that a disk
     which fills up just now must cost neither the answer nor the cancellation."""
     try:
-        ledger.record(event)
-        ledger.checkpoint()
+        await ledger.record(event)
+        await ledger.checkpoint()
     except OSError as exc:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
 

@@ -16,6 +16,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
+from unified_flow.lib.threads import wait_for
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.turn import FINISHED, Turn
 
@@ -121,7 +122,7 @@ def resolve_passed(
     and no other turn waits for. Without a note others resolve it; `about` are the interventions
     that the note is meant for, `outcome` is how the turn ended. Raises StorageError.
     """
-    queue, archive = services.queue, TurnArchive(services.folders)
+    queue, archive = services.queue, TurnArchive(services.turns)
     passed = [
         entry
         for entry in queue.entries()
@@ -148,7 +149,7 @@ def other_waiting_turn(entry: Entry, turn: Turn, archive: TurnArchive) -> int | 
         if turn_id == turn.turn_id:
             continue
         try:
-            other = archive.load(turn_id)
+            other = wait_for(archive.load(turn_id))
         except JournalVersionError:
             return turn_id  # the version that wrote it can go on with it
         except RetrievalError:

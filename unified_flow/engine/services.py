@@ -22,9 +22,9 @@ from unified_flow.policies import Policy
 from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.permission_gate import PermissionGate
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turns.archive import TurnFolders
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.store import TurnStore
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Services:
     home: Path
     settings: Settings
     config_digest: str
-    folders: TurnFolders
+    turns: TurnStore
     models: ModelRegistry
     toolbox: Toolbox
     gate: PermissionGate

@@ -120,7 +120,7 @@ class Guardrails:
         result = await self._completed(turn, self._admitted(ledger, ends_at), ends_at)
         if result is None:
             return True
-        _record(ledger, "pre", result)
+        await _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
             recording = self._recorder.blocked(ledger.turn, self.store(), "pre", result)
@@ -145,7 +145,7 @@ class Guardrails:
             if gone:
                 more["forgotten"] = "\n".join(record.text for record in gone)[:REPLY_CHARS]
         if self.checks_replies:
-            _record(ledger, "post", result)
+            await _record(ledger, "post", result)
         if not result.passes:
             recording = self._recorder.blocked(turn, self.store(), "post", result, more)
             await self._recorder.in_time(recording, ends_at)
@@ -199,7 +199,7 @@ class Guardrails:
         if result is not None and result.passes and history:
             kept = await self._of_history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
-                ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
+                await ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
         return result
 
     async def _of_message(self, turn: Turn, ends_at: float | None) -> GuardrailResult | None:
@@ -296,8 +296,8 @@ class Guardrails:
             return []
 
 
-def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
-    ledger.record_always(GuardrailChecked(stage=stage, **asdict(result)))
+async def _record(ledger: Ledger, stage: Stage, result: GuardrailResult) -> None:
+    await ledger.record_always(GuardrailChecked(stage=stage, **asdict(result)))
 
 
 def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:

@@ -7,6 +7,7 @@ the loop from closing: its thread is left behind.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -51,6 +52,11 @@ def _background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     _start(loop.run_forever, "background")
     return loop
+
+
+if hasattr(os, "register_at_fork"):
+    # A child has no thread that runs its parent's loop.
+    os.register_at_fork(after_in_child=_background_loop.cache_clear)
 
 
 class FewThreads:
@@ -112,6 +118,21 @@ def _job(function: Callable[[], T]) -> tuple[Future[T], Job]:
 
 def _start(job: Job, name: str) -> None:
     threading.Thread(target=job, daemon=True, name=name).start()
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns or raises, though the caller is cancelled meanwhile: the cancellation
+    waits, and comes where the caller pauses next."""
+    task, running, cancelled = asyncio.current_task(), asyncio.ensure_future(work), False
+    while not running.done():
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled and task is not None:
+        task.uncancel()  # it counts once, so that time-outs still know their own
+        task.cancel()
+    return running.result()
 
 
 async def ended(*tasks: asyncio.Task[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.turn import Turn
 
 
-def begin_fork(
+async def begin_fork(
     source: Ledger, phase: str, services: Services, *, by: str | None, observer: Observer | None
 ) -> int:
     """The number of a new turn, which has all that the turn of `source` had before `phase`. It asks
@@ -30,11 +29,10 @@ def begin_fork(
 
     Raises NotResumableError if there is no room for it; there is no such turn then.
     """
-    turn, folders = source.turn, services.folders
-    folder = None
-    try:
-        turn_id, folder = folders.create()
-        started = TurnStarted(
+    turn = source.turn
+
+    def first(turn_id: int) -> TurnStarted:
+        return TurnStarted(
             turn_id=turn_id,
             session_id=turn.session_id,
             request_id=new_request_id(),
@@ -51,16 +49,17 @@ def begin_fork(
             earlier_than=turn.earlier_than or turn.turn_id,
             copied=copied_before(phase, turn, source.events),
         )
-        Ledger(folder, observer, first=started).close()
+
+    try:
+        fork = await Ledger.create(services.turns, first, observer)
     except OSError as exc:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
         raise NotResumableError(
-            f"there is no room for a fork of turn {turn.turn_id} in {folders.root}: "
+            f"there is no room for a fork of turn {turn.turn_id} in {services.turns.place()}: "
             f"{exc.strerror or exc}",
             hint="make room there and make it writable; nothing has happened",
         ) from exc
-    return turn_id
+    await fork.close()
+    return fork.turn.turn_id
 
 
 def copied_before(phase: str, turn: Turn, events: Sequence[AnyEvent]) -> list[dict[str, Any]]:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
+import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 
 from interventions import InterventionQueue
-from interventions.home import make_private_folder
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
 from unified_flow.resume.resumption import begin_run, open_turn, unwritable
-from unified_flow.turns.archive import TurnArchive, TurnFolders, read_turn
+from unified_flow.turns.archive import TurnArchive, read_turn
 from unified_flow.turns.events import TurnAbandoned, this_process
-from unified_flow.turns.journal import NAME, Journal
-from unified_flow.turns.salvage import Salvaged, salvaged
+from unified_flow.turns.store import Salvaged, TurnStore
 from unified_flow.turns.turn import FINISHED, Turn
 
-PRUNED = "pruned_"
 
-
-def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason: str) -> int:
+async def abandon(turns: TurnStore, queue: InterventionQueue, turn_id: int, reason: str) -> int:
     """Give the turn up; the number of its interventions that are marked as superseded: those for
     which no other turn waits.
 
@@ -33,25 +28,39 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     """
     by = this_process().user
     why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
-    archive = TurnArchive(folders)
+    archive = TurnArchive(turns)
     unreadable: RetrievalError | None = None
     try:
-        turn = archive.require(turn_id)
+        turn = await archive.require(turn_id)
     except JournalVersionError:
         raise  # another version can go on with it
     except RetrievalError as exc:
         turn, unreadable = Turn(turn_id=turn_id), exc
     again = turn.status == "abandoned"
     if unreadable is None and not again:
-        with open_turn(folders, turn_id) as ledger:
+        async with await open_turn(turns, turn_id) as ledger:
             if ledger.turn.status in FINISHED:
                 raise _nothing_to_give_up(ledger.turn)
-            begin_run(ledger, TurnAbandoned(by=by, reason=reason))
+            await begin_run(turns, ledger, TurnAbandoned(by=by, reason=reason))
+    return await asyncio.to_thread(
+        _supersede, turn, queue, archive, why, again=again, unreadable=unreadable
+    )
+
+
+def _supersede(
+    turn: Turn,
+    queue: InterventionQueue,
+    archive: TurnArchive,
+    why: str,
+    *,
+    again: bool,
+    unreadable: RetrievalError | None,
+) -> int:
     keep = awaited_by_others(turn, queue, archive)
     if again:
         # The queue may have been locked, or the process killed, before all could be marked.
         keep |= {entry["id"] for entry in queue.entries() if entry.get("superseded")}
-    marked = len(queue.supersede(turn_id, why, keep=keep, via="cli"))
+    marked = len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
     if unreadable is not None and not marked:
         raise unreadable
     if again and not marked:
@@ -59,41 +68,40 @@ def abandon(folders: TurnFolders, queue: InterventionQueue, turn_id: int, reason
     return marked
 
 
-def salvage(folders: TurnFolders, turn_id: int) -> Salvaged:
+async def salvage(turns: TurnStore, turn_id: int) -> Salvaged:
     """Keep a damaged turn up to its last whole line, so that it can be resumed.
 
     Raises NoSuchTurnError, TurnBusyError, JournalVersionError, and NotResumableError where nothing
     is damaged, nothing can be kept, or there is no room.
     """
-    folder = folders.path(turn_id)
     try:
-        return salvaged(folder, this_process().user)
+        return await turns.salvage(turn_id, this_process().user)
     except FileNotFoundError as exc:
-        raise TurnArchive(folders).no_such_turn(turn_id) from exc
+        raise await TurnArchive(turns).no_such_turn(turn_id) from exc
     except BlockingIOError as exc:
         raise TurnBusyError(f"turn {turn_id} runs now", hint="wait until it is done") from exc
     except OSError as exc:
-        raise unwritable(folders, turn_id, exc) from exc
+        raise unwritable(turns, turn_id, exc) from exc
 
 
 def _nothing_to_give_up(turn: Turn) -> NotResumableError:
     return NotResumableError(f"turn {turn.turn_id} is {turn.status}: there is nothing to give up")
 
 
-def prunable(
-    archive: TurnArchive, keep: set[int], before: datetime, *, newest: bool = False
+async def prunable(
+    turns: TurnStore, keep: set[int], before: datetime, *, newest: bool = False
 ) -> list[int]:
     """Finished turns last written to before `before`, that nothing open needs; oldest first.
 
     The newest turn stays whatever it is, unless `newest` says otherwise.
     """
-    found = []
-    for turn_id in archive.folders.ids()[: None if newest else -1]:
-        journal = archive.folders.path(turn_id) / NAME
-        with suppress(FileNotFoundError, RetrievalError):
-            if turn_id in keep or not _is_old(journal.parent, before):
-                continue
-            turn = archive.load(turn_id)
+    archive, found = TurnArchive(turns), []
+    marks = list((await turns.marks()).items())
+    for turn_id, mark in marks[: None if newest else -1]:
+        if turn_id in keep or not mark.is_before(before):
+            continue
+        with suppress(RetrievalError):
+            turn = await archive.load(turn_id)
             if turn is not None and _finished(turn):
                 found.append(turn_id)
     return found
@@ -105,8 +113,8 @@ def _finished(turn: Turn) -> bool:
     return turn.status in FINISHED and not unsaved
 
 
-def prune(
-    folders: TurnFolders,
+async def prune(
+    turns: TurnStore,
     turn_ids: Iterable[int],
     *,
     keep: Callable[[], set[int]] = set,
@@ -114,56 +122,25 @@ def prune(
 ) -> int:
     """Remove them, and what an interrupted run has left; how many. Raises OSError.
 
-    Each is checked again under its lock, since it may have been resumed and have failed meanwhile:
-    `keep` returns the turns that are needed by now. The newest leaves an empty folder, so that its
-    number is not used again.
+    Each is checked again while nobody else can run it, since it may have been resumed and have
+    failed meanwhile: `keep` returns the turns that are needed by now. The number of the newest is
+    not used again.
     """
     done = 0
-    newest = max(folders.ids(), default=0)
+    newest = max(await turns.ids(), default=0)
     for turn_id in turn_ids:
-        folder = folders.path(turn_id)
         # Somebody has taken it up again, or has removed it.
         with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
-            held = Journal(folder, create=False)
+            lease = await turns.open(turn_id)
             try:
-                fresh = before is not None and not _is_old(folder, before)
-                if fresh or turn_id in keep() or not _finished(read_turn(folder)[0]):
+                mark = await turns.mark(turn_id)
+                fresh = mark is None or (before is not None and not mark.is_before(before))
+                if fresh or turn_id in await asyncio.to_thread(keep):
                     continue
-                folder.rename(_aside(folder))
-                if turn_id == newest:
-                    make_private_folder(folder)
+                if _finished((await read_turn(turns, turn_id))[0]):
+                    await lease.remove(reserve=turn_id == newest)
+                    done += 1
             finally:
-                held.close()
-            done += 1
-    if before is not None:
-        _remove_never_begun(folders, before)
-    for left in folders.root.glob(f"{PRUNED}*"):
-        shutil.rmtree(left, ignore_errors=True)  # two may be at it
+                await lease.release()
+    await turns.sweep(before)
     return done
-
-
-def _remove_never_begun(folders: TurnFolders, before: datetime) -> None:
-    """A process that dies between taking a number and writing the first line leaves a folder
-    without a turn."""
-    for turn_id in folders.ids()[:-1]:
-        folder = folders.path(turn_id)
-        # One that holds anything cannot be removed, and one that is gone was somebody else's.
-        with suppress(OSError):
-            if folder.stat().st_mtime >= before.timestamp():
-                continue
-            if (folder / NAME).exists():
-                held = Journal(folder, create=False)
-                try:
-                    if (folder / NAME).stat().st_size == 0:
-                        (folder / NAME).unlink()
-                finally:
-                    held.close()
-            folder.rmdir()
-
-
-def _is_old(folder: Path, before: datetime) -> bool:
-    return (folder / NAME).stat().st_mtime < before.timestamp()
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(PRUNED + folder.name)

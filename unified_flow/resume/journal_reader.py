@@ -10,6 +10,8 @@ from interventions.errors import ConflictError, NotFoundError
 from interventions.retry.entry_points import LiveTurn, TurnReader
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError
+from unified_flow.lib.threads import wait_for
+from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import (
     AnyEvent,
@@ -20,28 +22,26 @@ from unified_flow.turns.events import (
     ToolCompleted,
     ToolStarted,
 )
-from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.store import TurnMark
 from unified_flow.turns.turn import Turn
-
-Mark = tuple[int, int]
 
 
 class JournalReader(TurnReader):
     """Reads journals only; a journal that has not grown is not read again."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[Mark, LiveTurn]] = {}
+        self._known: dict[tuple[Path, int], tuple[TurnMark, LiveTurn]] = {}
 
     def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
         """The turns that were begun or went on last, running ones first, then the newest."""
-        folders = TurnArchive.of(home).folders
-        marks = []
-        for turn_id in folders.ids():
-            try:
-                marks.append((folders.path(turn_id).joinpath(NAME).stat().st_mtime_ns, turn_id))
-            except FileNotFoundError:
-                continue
-        newest = (self.turn(home, turn_id) for _, turn_id in sorted(marks, reverse=True)[:limit])
+        return wait_for(self._latest(home, limit))
+
+    async def _latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
+        marks = await turn_store(home).marks()
+        begun = [(mark.written_at, turn_id) for turn_id, mark in marks.items() if mark.size]
+        newest = [
+            await self._turn(home, turn_id) for _, turn_id in sorted(begun)[: -limit - 1 : -1]
+        ]
         found = [turn for turn in newest if turn is not None]
         return sorted(found, key=lambda turn: turn["status"] != "running")
 
@@ -50,33 +50,35 @@ class JournalReader(TurnReader):
         from unified_flow.resume.replay.export import NotReplayableError, as_test
         from unified_flow.resume.replay.recording import recorded
 
-        folder = TurnArchive.of(home).folders.path(entry["turn_id"])
+        turns, turn_id = turn_store(home), entry["turn_id"]
         try:
-            return as_test(recorded(folder), entry["id"])
+            return as_test(wait_for(recorded(turns, turn_id)), entry["id"])
         except FileNotFoundError as exc:
-            raise NotFoundError(f"there is no turn {entry['turn_id']} in {folder.parent}") from exc
+            raise NotFoundError(f"there is no turn {turn_id} in {turns.place()}") from exc
         except (NotReplayableError, RetrievalError) as exc:
             hint = f"to see whether it is mended: interventions retry {short_id(entry['id'])}"
             raise ConflictError(str(exc), hint=hint) from exc
 
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None:
         """None for a turn that is not there or whose journal is damaged."""
-        archive = TurnArchive.of(home)
-        folder = archive.folders.path(turn_id)
+        return wait_for(self._turn(home, turn_id))
+
+    async def _turn(self, home: Path, turn_id: int) -> LiveTurn | None:
+        turns = turn_store(home)
+        known = self._known.get((home, turn_id))
         try:
-            stat = (folder / NAME).stat()
-            mark = (stat.st_mtime_ns, stat.st_size)
-            known = self._known.get(folder)
+            mark = await turns.mark(turn_id)
             # A turn that seems to run may have lost its process without a trace in the journal.
             if known is not None and known[0] == mark and known[1]["status"] != "running":
                 return known[1]
-            turn = archive.load(turn_id)
-            if turn is None or not turn.turn_id:
+            turn = await TurnArchive(turns).load(turn_id)
+            if turn is None or mark is None:
                 return None
-            shown = _shown(turn, _doing(folder) if turn.status == "running" else "")
+            doing = _doing(await turns.read(turn_id)) if turn.status == "running" else ""
         except (OSError, RetrievalError):
             return None
-        self._known[folder] = (mark, shown)
+        shown = _shown(turn, doing)
+        self._known[home, turn_id] = (mark, shown)
         return shown
 
 
@@ -96,12 +98,9 @@ def _shown(turn: Turn, doing: str) -> LiveTurn:
     }
 
 
-def _doing(folder: Path) -> str:
+def _doing(events: Sequence[AnyEvent]) -> str:
     """What the last line says is going on: a tool, or the model of a phase."""
-    last: AnyEvent | None = None
-    for event in read(folder):
-        last = event
-    match last:
+    match last := events[-1]:
         case ToolStarted():
             return last.tool
         case PhaseStarted():

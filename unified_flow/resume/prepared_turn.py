@@ -20,9 +20,11 @@ from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest, ask_person
 from unified_flow.resume.resumption import ResumeResult, resume_turn
-from unified_flow.turns.archive import LAST, MAX_DIGITS, TurnArchive
+from unified_flow.stores import turn_archive
+from unified_flow.turns.archive import LAST, MAX_DIGITS
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -42,7 +44,7 @@ class PreparedTurn:
 def load_turn(home: Path, turn_id: int) -> Turn:
     """Raises NoSuchTurnError, and NotResumableError for a journal that cannot be read."""
     try:
-        return TurnArchive.of(home).require(turn_id)
+        return wait_for(turn_archive(home).require(turn_id))
     except RetrievalError as exc:
         raise NotResumableError(str(exc), hint=exc.hint or UNREADABLE) from exc
 
@@ -100,18 +102,18 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
     A number is a turn's before it is the beginning of an intervention's id. Raises
     NotFoundError, and ConflictError for an intervention without a turn.
     """
-    archive = TurnArchive.of(home)
+    archive = turn_archive(home)
     number = name.isdecimal() and len(name) <= MAX_DIGITS
-    if number and archive.folders.path(int(name)).is_dir():
+    if number and wait_for(archive.store.mark(int(name))) is not None:
         return int(name), None
-    if name == LAST and (newest := archive.find(name)) is not None:
+    if name == LAST and (newest := wait_for(archive.find(name))) is not None:
         return newest.turn_id, None
     try:
         entry = queue_at(home).find(name)
     except AmbiguousIdError:
         raise
     except NotFoundError as exc:
-        turn = archive.find(name)
+        turn = wait_for(archive.find(name))
         if turn is None:
             raise NoSuchTurnError(
                 f"neither a turn nor an intervention is called {name!r}",

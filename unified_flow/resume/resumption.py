@@ -30,10 +30,11 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.fork import begin_fork
 from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
-from unified_flow.turns.archive import TurnArchive, TurnFolders
+from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed, this_process
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger, Observer
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow")
@@ -69,15 +70,17 @@ async def resume_turn(
     refused: NotResumableError | None = None
     error: PhaseError | None = None
     fork: int | None = None
-    with open_turn(services.folders, turn_id, observer) as ledger:
+    async with await open_turn(services.turns, turn_id, observer) as ledger:
         before = ledger.turn
         try:
-            event = _event(services, before, request)
+            event = await asyncio.to_thread(_event, services, before, request)
         except NotResumableError as exc:
             refused = exc
         else:
             if _forks(before, request):
-                fork = begin_fork(ledger, event.phase, services, by=request.by, observer=observer)
+                fork = await begin_fork(
+                    ledger, event.phase, services, by=request.by, observer=observer
+                )
             else:
                 error = await _run(flow, ledger, event, log)
         turn = ledger.turn  # once its lock is free, another process may change the journal
@@ -86,7 +89,7 @@ async def resume_turn(
         await asyncio.to_thread(_resolve_late, services, before, request)
         raise refused
     if fork is not None:
-        with open_turn(services.folders, fork, observer) as ledger:
+        async with await open_turn(services.turns, fork, observer) as ledger:
             error = await _run(flow, ledger, event, log)
             turn = ledger.turn
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
@@ -96,7 +99,7 @@ async def _run(
     flow: UnifiedFlow, ledger: Ledger, event: TurnResumed, log: LogRequest | None
 ) -> PhaseError | None:
     """The run that begins with `event`, and the error with which it ended."""
-    begin_run(ledger, event)
+    await begin_run(flow.services.turns, ledger, event)
     try:
         await flow.resume(ledger, log)
     except PhaseError as exc:
@@ -108,34 +111,33 @@ def _forks(turn: Turn, request: ResumeRequest) -> bool:
     return request.from_phase is not None and turn.is_final
 
 
-def open_turn(folders: TurnFolders, turn_id: int, observer: Observer | None = None) -> Ledger:
-    """The turn as it stands, under its lock until the ledger is left.
+async def open_turn(turns: TurnStore, turn_id: int, observer: Observer | None = None) -> Ledger:
+    """The turn as it stands, which nobody else runs until the ledger is left.
 
     Raises NoSuchTurnError, TurnBusyError, NotResumableError if its journal cannot be opened, and
     RetrievalError if it is damaged. Nothing has happened then.
     """
-    archive = TurnArchive(folders)
+    archive = TurnArchive(turns)
     try:
-        ledger = Ledger(folders.path(turn_id), observer)
+        ledger = await Ledger.open(turns, turn_id, observer)
     except FileNotFoundError as exc:
-        raise archive.no_such_turn(turn_id) from exc
+        raise await archive.no_such_turn(turn_id) from exc
     except BlockingIOError as exc:
-        raise busy_error(archive.require(turn_id)) from exc
+        raise busy_error(await archive.require(turn_id)) from exc
     except OSError as exc:
-        raise unwritable(folders, turn_id, exc) from exc
+        raise unwritable(turns, turn_id, exc) from exc
     if not ledger.turn.turn_id:
-        with ledger:
-            raise archive.no_such_turn(turn_id)
+        async with ledger:
+            raise await archive.no_such_turn(turn_id)
     return ledger
 
 
-def begin_run(ledger: Ledger, event: TurnResumed | TurnAbandoned) -> None:
+async def begin_run(turns: TurnStore, ledger: Ledger, event: TurnResumed | TurnAbandoned) -> None:
     """Raises NotResumableError if there is no room for the event; nothing has happened then."""
     try:
-        ledger.begin(event)
+        await ledger.begin(event)
     except OSError as exc:
-        folders = TurnFolders(ledger.folder.parent)
-        raise unwritable(folders, ledger.turn.turn_id, exc) from exc
+        raise unwritable(turns, ledger.turn.turn_id, exc) from exc
 
 
 def busy_error(turn: Turn) -> TurnBusyError:
@@ -147,9 +149,9 @@ def busy_error(turn: Turn) -> TurnBusyError:
     )
 
 
-def unwritable(folders: TurnFolders, turn_id: int, exc: OSError) -> NotResumableError:
+def unwritable(turns: TurnStore, turn_id: int, exc: OSError) -> NotResumableError:
     return NotResumableError(
-        f"the journal of turn {turn_id} in {folders.path(turn_id)} cannot be written: "
+        f"the journal of turn {turn_id} in {turns.place(turn_id)} cannot be written: "
         f"{exc.strerror or exc}",
         hint="make room there and make it writable; nothing has happened",
     )
@@ -246,7 +248,7 @@ def _resolved(
         )
         if not resumed.failed and not turn.waits and not resolutions.waiting:
             why = f"turn {turn.turn_id} was resumed by {by} and is {turn.status}"
-            keep = awaited_by_others(turn, queue, TurnArchive(services.folders))
+            keep = awaited_by_others(turn, queue, TurnArchive(services.turns))
             queue.supersede(turn.turn_id, why, keep=keep, by=by, via=via)
         closed = _closed(turn, queue, resolutions)
     except QueueError as exc:

@@ -123,6 +123,10 @@ class Journal:
         if isinstance(event, ToolStarted) and "writes" in event.access:
             self._make_names_durable()
 
+    def must_be_durable(self, event: AnyEvent) -> bool:
+        """Whether `append` waits for the disk."""
+        return _durable(event, kept=self._kept)
+
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
         if self._waiting:

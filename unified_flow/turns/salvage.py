@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -17,20 +16,12 @@ from unified_flow.turns.events import AnyEvent, LostCall, TurnSalvaged, TurnStar
 from unified_flow.turns.fold import apply
 from unified_flow.turns.journal import NAME, Journal, line_of, whole
 from unified_flow.turns.lines import events_in
+from unified_flow.turns.store import Salvaged
 from unified_flow.turns.turn import Turn
 
 _ACCESS = re.compile(rb'"access":\[([^\]]{0,100})\]')
 _TOOL = re.compile(rb'"tool":"([^"\\\\]{1,200})"')
 READING = frozenset({b'"reads"', b'"network"', b'"network","reads"'})
-
-
-@dataclass(frozen=True)
-class Salvaged:
-    """`turn` as it stands now; `event` tells what was set aside."""
-
-    turn: Turn
-    event: TurnSalvaged
-    kept: int
 
 
 def salvaged(folder: Path, by: str) -> Salvaged:
@@ -77,7 +68,7 @@ def _intact(folder: Path, lines: Sequence[bytes]) -> tuple[int, list[AnyEvent]]:
         for number, event in events_in(lines, folder / NAME, partial(whole, folder)):
             if not found and not isinstance(event, TurnStarted):
                 return 0, []
-            with named_damage(folder, [e for _, e in found]):
+            with named_damage(str(folder), [e for _, e in found]):
                 turn = apply(turn, event)
             found.append((number, event))
     except JournalVersionError:

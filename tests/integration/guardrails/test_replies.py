@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, DRAFT, NOTHING_CLAIMED, open_entries, script, started_phases
+from tests.answers import (
+    COMPLETE,
+    DRAFT,
+    NOTHING_CLAIMED,
+    Turns,
+    open_entries,
+    script,
+    started_phases,
+)
 from tests.integration.guardrails.conversing import (
     REPLY,
     decided,
@@ -28,8 +36,6 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
-from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.journal import NAME
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -70,7 +76,7 @@ def test_a_reply_that_was_kept_is_taken_back_when_it_is_made_anew(
     say(flow_at(home, **settings), "What is a topic?", "And what is a service?")
     assert len(remembered(home)) == 2
     # The process died between keeping the reply and saying so.
-    journal = TurnArchive.of(home).folders.path(2) / NAME
+    journal = Turns(home).journal(2)
     lines = journal.read_bytes().splitlines(keepends=True)
     saving = next(n for n, line in enumerate(lines) if b'"phase":"save"' in line)
     journal.write_bytes(b"".join(lines[: saving + 1]))

@@ -145,18 +145,13 @@ def test_a_turn_that_was_silenced_can_go_on_when_the_cause_is_mended(
 def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: GuardrailStore) -> None:
     """The process ends after the turn has begun and before its message was looked at."""
     flow = flow_at(home)
-    ledger = flow._begin(
-        None,
-        TurnRun(),
-        session_id="s1",
-        request_id="r1",
-        user_id="default",
-        channel=None,
-        question="spam?",
-        persist=True,
-    )
-    with ledger:
-        pass
+
+    async def begin() -> None:
+        asked = {"session_id": "s1", "request_id": "r1", "user_id": "default", "question": "spam?"}
+        async with await flow._begin(None, TurnRun(), channel=None, persist=True, **asked):
+            pass
+
+    asyncio.run(begin())
     flag(rules, flagged_keywords=["spam"])
 
     async def resume() -> Any:

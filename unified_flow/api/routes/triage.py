@@ -24,6 +24,7 @@ from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
 from unified_flow.engine.telemetry.query_log import PhaseLine
+from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.sections import written
@@ -162,7 +163,7 @@ def show_turn(
     state: StateDep, turn: Annotated[str, Path(min_length=1, max_length=100)]
 ) -> TurnView:
     """A turn as it is on disk, by its number or its request id. Needs the triage token."""
-    found = TurnArchive(state.services.folders).find(turn)
+    found = wait_for(TurnArchive(state.services.turns).find(turn))
     if found is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return TurnView.of(found)

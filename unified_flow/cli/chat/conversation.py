@@ -69,11 +69,11 @@ class Conversation:
                 observer=follow,
             )
         )
-        self.last, self.error = ended or (self._interrupted(begun), None)
+        self.last, self.error = ended or (await self._interrupted(begun), None)
 
-    def _interrupted(self, begun: list[int]) -> Turn | None:
+    async def _interrupted(self, begun: list[int]) -> Turn | None:
         """As its journal has it; None if Ctrl-C came before the turn began."""
-        return TurnArchive(self.flow.services.folders).load(begun[0]) if begun else None
+        return await TurnArchive(self.flow.services.turns).load(begun[0]) if begun else None
 
     async def retry(self, **wanted: Any) -> ResumeResult | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.

@@ -18,7 +18,8 @@ from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 from interventions.view.groups import entry_view
 from unified_flow.engine.telemetry.query_log import PhaseLine, RequestLine, log_path
-from unified_flow.turns.archive import TurnArchive
+from unified_flow.lib.threads import wait_for
+from unified_flow.stores import turn_archive
 from unified_flow.turns.wire.agents import PHASES_OF
 
 AGENT_OF = {phase: str(agent) for agent, phases in PHASES_OF.items() for phase in phases}
@@ -63,7 +64,7 @@ def trace(home: Path | str | None, request_id: str) -> list[RequestTrace]:
     found = list(_lines(log_path(root), request_id))
     if not found and not request_id.isdecimal():
         # Killed before its line was written, or the log has been cleared: the journal knows.
-        turn = TurnArchive.of(home).find(request_id)
+        turn = wait_for(turn_archive(root).find(request_id))
         found = [RequestLine.of_turn(turn)] if turn is not None else []
     return [_traced(line, root) for line in found]
 

@@ -7,7 +7,6 @@ resumed, but for their completed tool calls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -27,6 +26,7 @@ from unified_flow.turns.events import (
 )
 from unified_flow.turns.fold import OUTPUT, JournalOrderError, apply
 from unified_flow.turns.sections import written
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
@@ -113,11 +113,11 @@ class Recording(Plain):
     limits: dict[str, int] = {}
 
 
-def recorded(folder: Path) -> Recording:
-    """The recording of the turn in `folder`. Raises FileNotFoundError, and RetrievalError for a
-    journal that is damaged."""
-    _, events = read_turn(folder)
-    with named_damage(folder, events):
+async def recorded(turns: TurnStore, turn_id: int) -> Recording:
+    """The recording of a turn. Raises FileNotFoundError, and RetrievalError for a journal that is
+    damaged."""
+    _, events = await read_turn(turns, turn_id)
+    with named_damage(turns.place(turn_id), events):
         return record(events)
 
 

@@ -33,6 +33,7 @@ from unified_flow.turns.events import (
     this_process,
 )
 from unified_flow.turns.fold import OUTPUT
+from unified_flow.turns.in_memory_store import InMemoryTurnStore
 from unified_flow.turns.ledger import Ledger
 from unified_flow.wiring import wire
 
@@ -90,7 +91,8 @@ def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
 def _services(home: Path, recording: Recording, real: Services | None) -> Services:
     model = RecordedModel(recording)
     # A configured model, so that an address in the environment does not lack one.
-    services = wire(home, model=model.name, extra_models={model.name: model}, tools=[])
+    turns = InMemoryTurnStore()
+    services = wire(home, model=model.name, extra_models={model.name: model}, tools=[], turns=turns)
     settings = services.settings
     if real is not None:
         recipes = real.recipes if real.recipes.is_dir() else None
@@ -113,14 +115,15 @@ def _services(home: Path, recording: Recording, real: Services | None) -> Servic
 
 async def _played(services: Services, recording: Recording) -> list[Observed]:
     events: list[Observed] = []
-    with _begin(services, recording, events) as ledger, suppress(PhaseError):
-        while True:
-            done = sum(isinstance(event, PhaseCompleted) for event in events)
-            _resume_as_recorded(ledger, recording, done)
-            step = next_step(ledger.turn, services.settings.limits)
-            if not isinstance(step, Step):
-                return events
-            await run_phase(step, ledger, services)
+    async with await _begin(services, recording, events) as ledger:
+        with suppress(PhaseError):
+            while True:
+                done = sum(isinstance(event, PhaseCompleted) for event in events)
+                await _resume_as_recorded(ledger, recording, done)
+                step = next_step(ledger.turn, services.settings.limits)
+                if not isinstance(step, Step):
+                    return events
+                await run_phase(step, ledger, services)
     return events
 
 
@@ -134,33 +137,35 @@ async def _one_phase(
             continue
         services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
         seen: list[Observed] = []
-        with _begin(services, recording, seen) as ledger, suppress(PhaseError):
+        async with await _begin(services, recording, seen) as ledger:
             for number, before in enumerate(recording.visits[:place]):
-                _resume_as_recorded(ledger, recording, number)
-                ledger.record(_completed(before, number))
-            _resume_as_recorded(ledger, recording, place)
+                await _resume_as_recorded(ledger, recording, number)
+                await ledger.record(_completed(before, number))
+            await _resume_as_recorded(ledger, recording, place)
             seen.clear()
-            await run_phase(Step(phase), ledger, services)
+            with suppress(PhaseError):
+                await run_phase(Step(phase), ledger, services)
         played += seen
     return played
 
 
-def _begin(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
-    turn_id, folder = services.folders.create()
-    first = TurnStarted(
-        turn_id=turn_id,
-        session_id=recording.session_id,
-        request_id="replay",
-        user_id=recording.user_id,
-        channel=None,
-        question=recording.question,
-        policy="fail_fast",
-        config_digest="",
-    )
-    return Ledger(folder, seen.append, first=first)
+async def _begin(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
+    def first(turn_id: int) -> TurnStarted:
+        return TurnStarted(
+            turn_id=turn_id,
+            session_id=recording.session_id,
+            request_id="replay",
+            user_id=recording.user_id,
+            channel=None,
+            question=recording.question,
+            policy="fail_fast",
+            config_digest="",
+        )
+
+    return await Ledger.create(services.turns, first, seen.append)
 
 
-def _resume_as_recorded(ledger: Ledger, recording: Recording, done: int) -> None:
+async def _resume_as_recorded(ledger: Ledger, recording: Recording, done: int) -> None:
     """Repeat a recorded resumption: the counters restart, and edits are put in place."""
     for resumption in recording.resumptions:
         if resumption.after == done:
@@ -172,7 +177,7 @@ def _resume_as_recorded(ledger: Ledger, recording: Recording, done: int) -> None
                 config_digest="",
                 edited=resumption.standing,
             )
-            ledger.record(event)
+            await ledger.record(event)
 
 
 def _completed(visit: RecordedVisit, number: int) -> PhaseCompleted:

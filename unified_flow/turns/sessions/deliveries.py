@@ -8,14 +8,15 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.archive import TurnArchive, TurnFolders
+from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 
-def turn_that_answered(
+async def turn_that_answered(
     sessions: SessionStore,
-    folders: TurnFolders,
+    turns: TurnStore,
     *,
     session_id: str,
     request_id: str,
@@ -24,11 +25,12 @@ def turn_that_answered(
 ) -> Turn | None:
     """The turn that has answered it: the same session, request, user and text. None also if its
     journal is gone or damaged: the message is answered again then, and kept once."""
-    turn_id = sessions.answered(session_id, request_id, user_id, question)
+    message = (session_id, request_id, user_id, question)
+    turn_id = await asyncio.to_thread(sessions.answered, *message)
     if turn_id is None:
         return None
     try:
-        turn = TurnArchive(folders).load(turn_id)
+        turn = await TurnArchive(turns).load(turn_id)
     except RetrievalError:
         return None
     return turn if turn is not None and turn.status == "answered" else None

@@ -1,0 +1,259 @@
+"""What every store of turns does: one contract over the files and the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from tests.answers import QUESTION, Turns, scripted_flow
+from unified_flow.lib.threads import wait_for
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import AnyEvent, PhaseStarted, TurnInterrupted, TurnStarted
+from unified_flow.turns.file_store import FileTurnStore
+from unified_flow.turns.in_memory_store import InMemoryTurnStore
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.store import TurnStore
+
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+EARLIER = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> TurnStore:
+    return FileTurnStore(tmp_path / "turns") if request.param == "file" else InMemoryTurnStore()
+
+
+def loop(test: Callable[[TurnStore], Coroutine[Any, Any, None]]) -> Callable[[TurnStore], None]:
+    def run(store: TurnStore) -> None:
+        asyncio.run(test(store))
+
+    run.__name__ = test.__name__
+    return run
+
+
+def started(turn_id: int) -> TurnStarted:
+    return TurnStarted(
+        turn_id=turn_id,
+        session_id="s",
+        request_id=f"r{turn_id}",
+        user_id="u",
+        channel=None,
+        question="What is a topic? é",
+        policy="fail_fast",
+        config_digest="",
+    )
+
+
+def begun(phase: str) -> PhaseStarted:
+    return PhaseStarted(
+        phase=phase, visit=1, attempt=1, input_digest="", model=None, recipe_digest=None
+    )
+
+
+STOPPED = TurnInterrupted(phase=None, reason="Ctrl-C")
+
+
+async def ended(store: TurnStore) -> int:
+    async with await Ledger.create(store, started) as ledger:
+        await ledger.record(STOPPED)
+    return ledger.turn.turn_id
+
+
+@loop
+async def test_what_was_appended_is_read_back(store: TurnStore) -> None:
+    lease = await store.create()
+    events: list[AnyEvent] = [started(lease.turn_id), begun("planner"), STOPPED]
+    for event in events:
+        await lease.append(event)
+    assert await store.read(lease.turn_id) == events, "the last one must be durable"
+    await lease.append(begun("planner"))
+    await lease.flush()
+    assert await store.read(lease.turn_id) == [
+        *events,
+        begun("planner").model_copy(update={"at": (await store.read(lease.turn_id))[-1].at}),
+    ]
+    await lease.release()
+    assert await store.first(lease.turn_id) == events[0]
+
+
+@loop
+async def test_numbers_grow_and_are_listed(store: TurnStore) -> None:
+    first, second = [await ended(store) for _ in range(2)]
+    assert 0 < first < second
+    assert await store.ids() == [first, second]
+    assert list(await store.marks()) == [first, second]
+    assert await store.mark(second + 1) is None
+
+
+@loop
+async def test_a_turn_has_one_writer(store: TurnStore) -> None:
+    lease = await store.create()
+    turn_id = lease.turn_id
+    assert await store.is_held(turn_id)
+    with pytest.raises(BlockingIOError):
+        await store.open(turn_id)
+    await lease.release()
+    assert not await store.is_held(turn_id)
+    other = await store.open(turn_id)
+    await lease.release()
+    assert await store.is_held(turn_id), "a second release is not the other's"
+    await other.release()
+
+
+@loop
+async def test_what_is_not_there(store: TurnStore) -> None:
+    for use in (store.open, store.read, store.first):
+        with pytest.raises(FileNotFoundError):
+            await use(7)
+    assert not await store.is_held(7)
+    assert await store.mark(7) is None
+    assert await TurnArchive(store).load(7) is None
+
+
+@loop
+async def test_a_mark_changes_with_every_line(store: TurnStore) -> None:
+    turn_id = await ended(store)
+    before = await store.mark(turn_id)
+    assert before is not None
+    assert before.is_before(LATER)
+    assert not before.is_before(EARLIER)
+    assert await store.mark(turn_id) == before == (await store.marks())[turn_id]
+    lease = await store.open(turn_id)
+    await lease.append(STOPPED)
+    await lease.release()
+    assert await store.mark(turn_id) != before
+
+
+@loop
+async def test_a_turn_that_was_never_begun(store: TurnStore) -> None:
+    lease = await store.create()
+    mark = await store.mark(lease.turn_id)
+    assert mark is not None
+    assert not mark.size
+    assert await store.read(lease.turn_id) == []
+    assert await store.first(lease.turn_id) is None
+    assert await TurnArchive(store).load(lease.turn_id) is None
+    await lease.release()
+    newest = await ended(store)
+    await store.sweep(EARLIER)
+    assert await store.ids() == [lease.turn_id, newest]
+    await store.sweep(LATER)
+    assert await store.ids() == [newest]
+
+
+@loop
+async def test_a_removed_turn_is_gone_and_its_number_may_be_kept(store: TurnStore) -> None:
+    turn_id = await ended(store)
+    lease = await store.open(turn_id)
+    await lease.remove(reserve=True)
+    await lease.release()
+    with pytest.raises(FileNotFoundError):
+        await store.read(turn_id)
+    assert await ended(store) > turn_id
+
+
+@loop
+async def test_a_turn_whose_process_is_gone_is_interrupted(store: TurnStore) -> None:
+    async with await Ledger.create(store, started) as ledger:
+        await ledger.record(begun("query_analyzer"))
+        turn_id = ledger.turn.turn_id
+        await ledger.flush()
+        running = await TurnArchive(store).require(turn_id)
+        assert running.status == "running"
+    found = await TurnArchive(store).find(f"r{turn_id}")
+    assert found is not None
+    assert (found.status, found.stopped_in) == ("interrupted", "query_analyzer")
+
+
+@loop
+async def test_it_may_be_used_from_several_loops(store: TurnStore) -> None:
+    turn_id = await ended(store)
+    read = await asyncio.to_thread(wait_for, store.read(turn_id))
+    assert read == await store.read(turn_id)
+
+
+@loop
+async def test_an_append_is_not_cut_short(store: TurnStore) -> None:
+    """Whoever cancels the task: the line is in the journal and in the turn, or in neither."""
+    ledger = await Ledger.create(store, started)
+
+    async def record() -> None:
+        for _ in range(50):
+            await ledger.record(STOPPED)
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(record())
+    await asyncio.sleep(0.001)
+    task.cancel()
+    await asyncio.wait({task})
+    assert task.cancelled()
+    seen = len(await store.read(ledger.turn.turn_id))
+    await ledger.record(STOPPED)
+    assert len(await store.read(ledger.turn.turn_id)) == seen + 1
+    await ledger.__aexit__(None, None, None)
+
+
+def test_a_program_may_keep_its_turns_in_memory(home: Path, docs: Path) -> None:
+    """Asked, failed, resumed and answered, without a file of a turn."""
+    store = InMemoryTurnStore()
+    failing = scripted_flow(home, docs, turns=store, synthesis=ConnectionError("away"))
+    answer = asyncio.run(failing.process_request("s", QUESTION))
+    assert (answer["phase"], answer["turn_id"]) == ("synthesis", 1)
+    mended = scripted_flow(home, docs, turns=store)
+    resumed = asyncio.run(resume_turn(mended, 1, ResumeRequest(note="plugged in")))
+    assert (resumed.status, resumed.closed) == ("answered", answer["intervention_id"])
+    assert not Turns(home).root.exists()
+
+
+def test_a_slow_disk_does_not_hold_up_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writes go to threads, several at once."""
+    real, inside, most = os.fsync, [0], [0]
+    main, blocked = threading.get_ident(), [0.0]
+
+    def slow(descriptor: int) -> None:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        began = perf_counter()
+        threading.Event().wait(0.02)
+        real(descriptor)
+        inside[0] -= 1
+        if threading.get_ident() == main:
+            blocked[0] += perf_counter() - began
+
+    monkeypatch.setattr(os, "fsync", slow)
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        await asyncio.gather(*(ended(store) for _ in range(8)))
+
+    asyncio.run(run())
+    assert blocked == [0.0]
+    assert most[0] > 1
+
+
+def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread would cost more than the write."""
+    where: list[bool] = []
+    main = threading.get_ident()
+    monkeypatch.setattr(os, "fsync", lambda _: where.append(threading.get_ident() == main))
+    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 10.0)
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        for _ in range(12):
+            await ended(store)
+
+    asyncio.run(run())
+    assert where == [False] * 8 + [True] * 4

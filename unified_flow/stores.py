@@ -1,0 +1,23 @@
+"""Where a home keeps its turns: the one place that chooses their store.
+
+Beside `wiring.py`, which takes it from here, because a list of turns needs no model and no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from interventions.home import find_home, state_folder
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.file_store import FileTurnStore
+from unified_flow.turns.store import TurnStore
+
+
+def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
+    return FileTurnStore(state_folder(home) / "turns", known)
+
+
+def turn_archive(home: Path | str | None) -> TurnArchive:
+    """Of the home that is found from `home` (interventions.home.find_home)."""
+    return TurnArchive(turn_store(find_home(home)))

@@ -1,0 +1,219 @@
+"""Turns in files: `turns/turn_000123` under a home, each with its journal (`journal.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from interventions.home import PRIVATE_FOLDER_MODE, make_private_folder, open_private
+from unified_flow.lib.threads import FewThreads, to_the_end
+from unified_flow.turns.context_page import markdown
+from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.journal import NAME, Journal, begun, read
+from unified_flow.turns.lock import is_held
+from unified_flow.turns.salvage import salvaged
+from unified_flow.turns.store import Salvaged, TurnLease, TurnMark, TurnStore
+
+FOLDER = re.compile(r"turn_[0-9]{6,15}")
+PAGE = "context.md"
+PRUNED = "pruned_"
+# Reading so much takes less than a millisecond.
+READ_AT_ONCE_BYTES = 16 * 1024
+# A disk that took no longer for so many writes in a row is waited for; any other in a thread, where
+# the writes of several turns also share one commit of the file system.
+QUICK_S = 0.001
+QUICK_IN_A_ROW = 8
+WRITERS = 16
+
+
+class FileTurnStore(TurnStore):
+    """An id is taken by creating its folder.
+
+    `known` tells the last id that is known elsewhere, so that the id of a turn whose folder was
+    removed is not given to another.
+    """
+
+    def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
+        self._root = root
+        self._known = known
+        self._last = 0
+        self._quick = 0
+        self._writers = FewThreads(WRITERS, "journal")
+
+    def place(self, turn_id: int | None = None) -> str:
+        return str(self._root if turn_id is None else self._folder(turn_id))
+
+    def files(self, turn_id: int) -> Path:
+        return self._folder(turn_id) / "files"
+
+    def _folder(self, turn_id: int) -> Path:
+        return self._root / f"turn_{turn_id:06d}"
+
+    async def create(self) -> TurnLease:
+        if not self._last:
+            last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
+            self._last = max(self._last, last)
+        make_private_folder(self._root)
+        while True:
+            turn_id = self._last = self._last + 1
+            folder = self._folder(turn_id)
+            with suppress(FileExistsError):
+                folder.mkdir(mode=PRIVATE_FOLDER_MODE)
+                break
+        try:
+            return _FileLease(self, turn_id, Journal(folder, create=True))
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def open(self, turn_id: int) -> TurnLease:
+        opening = asyncio.to_thread(Journal, self._folder(turn_id), create=False)
+        return _FileLease(self, turn_id, await to_the_end(opening))
+
+    async def read(self, turn_id: int) -> list[AnyEvent]:
+        folder = self._folder(turn_id)
+        if (folder / NAME).stat().st_size <= READ_AT_ONCE_BYTES:
+            return list(read(folder))
+        return await asyncio.to_thread(lambda: list(read(folder)))
+
+    async def first(self, turn_id: int) -> TurnStarted | None:
+        return begun(self._folder(turn_id))
+
+    async def ids(self) -> list[int]:
+        return await asyncio.to_thread(self._ids)
+
+    def _ids(self) -> list[int]:
+        if not self._root.exists():
+            return []
+        with os.scandir(self._root) as entries:
+            return sorted(int(e.name[5:]) for e in entries if FOLDER.fullmatch(e.name))
+
+    async def mark(self, turn_id: int) -> TurnMark | None:
+        return self._mark(turn_id)
+
+    def _mark(self, turn_id: int) -> TurnMark | None:
+        folder = self._folder(turn_id)
+        with suppress(FileNotFoundError):
+            try:
+                found = (folder / NAME).stat()
+            except FileNotFoundError:
+                return TurnMark(None, folder.stat().st_mtime_ns)
+            return TurnMark(found.st_size, found.st_mtime_ns)
+        return None
+
+    async def marks(self) -> dict[int, TurnMark]:
+        def look() -> dict[int, TurnMark]:
+            found = ((turn_id, self._mark(turn_id)) for turn_id in self._ids())
+            return {turn_id: mark for turn_id, mark in found if mark is not None}
+
+        return await asyncio.to_thread(look)
+
+    async def is_held(self, turn_id: int) -> bool:
+        with suppress(FileNotFoundError):
+            return is_held(self._folder(turn_id) / NAME)
+        return False
+
+    async def salvage(self, turn_id: int, by: str) -> Salvaged:
+        return await to_the_end(asyncio.to_thread(salvaged, self._folder(turn_id), by))
+
+    async def sweep(self, before: datetime | None) -> None:
+        def remove() -> None:
+            if before is not None:
+                for turn_id in self._ids()[:-1]:
+                    with suppress(OSError):
+                        self._remove_if_never_begun(turn_id, before)
+            for left in self._root.glob(f"{PRUNED}*"):
+                shutil.rmtree(left, ignore_errors=True)  # two may be at it
+
+        await asyncio.to_thread(remove)
+
+    def _remove_if_never_begun(self, turn_id: int, before: datetime) -> None:
+        """A process that dies between taking a number and writing the first line leaves a folder
+        without a turn. Raises OSError for one that holds anything, and for one that is gone."""
+        folder = self._folder(turn_id)
+        if folder.stat().st_mtime >= before.timestamp():
+            return
+        if (folder / NAME).exists():
+            held = Journal(folder, create=False)
+            try:
+                if (folder / NAME).stat().st_size == 0:
+                    (folder / NAME).unlink()
+            finally:
+                held.close()
+        folder.rmdir()
+
+    async def write_through(self, write: Callable[[], None]) -> None:
+        """Call `write`, which waits for the disk."""
+
+        def timed() -> None:
+            started = perf_counter()
+            try:
+                write()
+            finally:
+                quick = perf_counter() - started < QUICK_S
+                self._quick = self._quick + 1 if quick else 0
+
+        if self._quick >= QUICK_IN_A_ROW:
+            timed()
+        else:
+            await to_the_end(self._writers.run(timed))
+
+
+class _FileLease(TurnLease):
+    def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal) -> None:
+        self._store = store
+        self._turn_id = turn_id
+        self._journal = journal
+
+    @property
+    def turn_id(self) -> int:
+        return self._turn_id
+
+    async def append(self, event: AnyEvent) -> None:
+        write = partial(self._journal.append, event)
+        if self._journal.must_be_durable(event):
+            await self._store.write_through(write)
+        else:
+            write()
+
+    async def flush(self) -> None:
+        self._journal.flush()
+
+    def drop(self) -> None:
+        self._journal.drop()
+
+    async def show(self, events: Sequence[AnyEvent]) -> None:
+        """`context.md`, whole, whenever the turn stops: it may lack the events before a kill.
+
+        Not after every phase: another file's dirty pages make each fsync of the journal dearer,
+        by two fifths of the floor in benchmarks/turn.py.
+        """
+        text = "".join(map(markdown, events)).encode("utf-8", "replace")
+        descriptor = open_private(self._journal.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
+        try:
+            os.write(descriptor, text)
+        finally:
+            os.close(descriptor)
+
+    async def remove(self, *, reserve: bool = False) -> None:
+        """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
+        newest leaves an empty folder, where its number is reserved."""
+        folder = self._journal.folder
+        self._journal.drop()
+        aside = folder.with_name(PRUNED + folder.name)
+        folder.rename(aside)
+        self._journal.close()
+        if reserve:
+            make_private_folder(folder)
+        await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+
+    async def release(self) -> None:
+        self._journal.close()

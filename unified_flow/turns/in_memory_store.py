@@ -1,0 +1,121 @@
+"""Turns in memory, for tests and for programs that keep none: they end with their process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from time import time_ns
+
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.journal import encode
+from unified_flow.turns.lines import events_in, sealed
+from unified_flow.turns.store import Salvaged, TurnLease, TurnMark, TurnStore
+
+
+class _Journal:
+    """The lines of a turn, as in a file: what is read back is no object of whoever wrote it."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.written_at = time_ns()
+        self.held = False
+
+
+class InMemoryTurnStore(TurnStore):
+    def __init__(self) -> None:
+        self._turns: dict[int, _Journal] = {}
+        self._next = count(1)
+
+    def place(self, turn_id: int | None = None) -> str:
+        return "memory" if turn_id is None else f"memory, turn {turn_id}"
+
+    def files(self, turn_id: int) -> Path | None:
+        return None
+
+    async def create(self) -> TurnLease:
+        turn_id = next(self._next)
+        self._turns[turn_id] = _Journal()
+        return _MemoryLease(self._turns, turn_id)
+
+    async def open(self, turn_id: int) -> TurnLease:
+        return _MemoryLease(self._turns, turn_id)
+
+    async def read(self, turn_id: int) -> list[AnyEvent]:
+        return self._events(turn_id, _found(self._turns, turn_id).lines)
+
+    async def first(self, turn_id: int) -> TurnStarted | None:
+        began = self._events(turn_id, _found(self._turns, turn_id).lines[:1])
+        return began[0] if began and isinstance(began[0], TurnStarted) else None
+
+    def _events(self, turn_id: int, lines: list[bytes]) -> list[AnyEvent]:
+        found = events_in(lines, self.place(turn_id), lambda record: record)
+        return [event for _, event in found]
+
+    async def ids(self) -> list[int]:
+        return sorted(self._turns)
+
+    async def mark(self, turn_id: int) -> TurnMark | None:
+        found = self._turns.get(turn_id)
+        return TurnMark(sum(map(len, found.lines)), found.written_at) if found else None
+
+    async def marks(self) -> dict[int, TurnMark]:
+        found = {turn_id: await self.mark(turn_id) for turn_id in sorted(self._turns)}
+        return {turn_id: mark for turn_id, mark in found.items() if mark is not None}
+
+    async def is_held(self, turn_id: int) -> bool:
+        found = self._turns.get(turn_id)
+        return found is not None and found.held
+
+    async def salvage(self, turn_id: int, by: str) -> Salvaged:
+        _found(self._turns, turn_id)
+        raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
+
+    async def sweep(self, before: datetime | None) -> None:
+        for turn_id, found in list(self._turns.items()):
+            old = before is not None and found.written_at < before.timestamp() * 1e9
+            if old and not found.lines and not found.held:
+                del self._turns[turn_id]
+
+
+class _MemoryLease(TurnLease):
+    def __init__(self, turns: dict[int, _Journal], turn_id: int) -> None:
+        self._turns = turns
+        self._turn_id = turn_id
+        self._journal = _found(turns, turn_id)
+        if self._journal.held:
+            raise BlockingIOError(11, "somebody runs the turn", f"turn {turn_id}")
+        self._journal.held = self._holds = True
+
+    @property
+    def turn_id(self) -> int:
+        return self._turn_id
+
+    async def append(self, event: AnyEvent) -> None:
+        lines = self._journal.lines
+        lines.append(sealed(encode(event), len(lines) + 1))
+        self._journal.written_at = time_ns()
+
+    async def flush(self) -> None:
+        return
+
+    def drop(self) -> None:
+        return
+
+    async def show(self, events: Sequence[AnyEvent]) -> None:
+        return
+
+    async def remove(self, *, reserve: bool = False) -> None:
+        self._turns.pop(self._turn_id, None)
+
+    async def release(self) -> None:
+        if self._holds:
+            self._journal.held = self._holds = False
+
+
+def _found(turns: dict[int, _Journal], turn_id: int) -> _Journal:
+    if turn_id not in turns:
+        raise FileNotFoundError(2, "there is no such turn", f"turn {turn_id}")
+    return turns[turn_id]

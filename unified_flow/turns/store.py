@@ -1,0 +1,136 @@
+"""Where turns are kept, in files, in memory or in a database: what every such store can do.
+
+A store may be used from any event loop, and none of its methods blocks one for longer than a
+millisecond. A caller without a loop takes `wait_for` (lib/threads.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+from unified_flow.turns.turn import Turn
+
+
+@dataclass(frozen=True)
+class TurnMark:
+    """How far a turn's journal has come: while marks are equal nothing was added.
+
+    `size` 0: nothing is in it; None: nothing but the turn's number is taken. `written_at` is a
+    Unix time in nanoseconds.
+    """
+
+    size: int | None
+    written_at: int
+
+    def is_before(self, moment: datetime) -> bool:
+        return self.written_at < moment.timestamp() * 1e9
+
+
+@dataclass(frozen=True)
+class Salvaged:
+    """`turn` as it stands now, `kept` lines long; `event` tells what was set aside."""
+
+    turn: Turn
+    event: TurnSalvaged
+    kept: int
+
+
+class TurnLease(Protocol):
+    """The right to write one turn, which nobody else has meanwhile. It ends with `release`, with
+    `remove`, or with the life of its process."""
+
+    @property
+    def turn_id(self) -> int: ...
+
+    async def append(self, event: AnyEvent) -> None:
+        """Add an event. When a phase has completed or failed, and before a tool writes, it outlives
+        the machine once this returns; any other waits for the next of these, or for `flush`.
+
+        Raises OSError, and then nothing of it is ever read. It is not cut short: a cancellation
+        comes after it.
+        """
+        ...
+
+    async def flush(self) -> None:
+        """What waits outlives the process once this returns, and others see it. Raises OSError."""
+        ...
+
+    def drop(self) -> None:
+        """Forget what waits."""
+        ...
+
+    async def show(self, events: Sequence[AnyEvent]) -> None:
+        """The turn has stopped: make the page for people, where the store keeps one."""
+        ...
+
+    async def remove(self, *, reserve: bool = False) -> None:
+        """The turn is gone. With `reserve` its number is not given to another. Raises OSError."""
+        ...
+
+    async def release(self) -> None:
+        """After a `flush` that raises nothing. A second one, or one after `remove`, is nothing."""
+        ...
+
+
+class TurnStore(Protocol):
+    """Methods that take a `turn_id` raise FileNotFoundError for one that is not there, but for
+    `mark` and `is_held`, and RetrievalError for what cannot be read."""
+
+    def place(self, turn_id: int | None = None) -> str:
+        """Where a turn, or all of them, are kept: for a message to people."""
+        ...
+
+    def files(self, turn_id: int) -> Path | None:
+        """A folder for what the turn's tools are given; None if the store has no files. It need
+        not exist yet."""
+        ...
+
+    async def create(self) -> TurnLease:
+        """A new turn with a number of its own, among all processes. Raises OSError."""
+        ...
+
+    async def open(self, turn_id: int) -> TurnLease:
+        """Raises BlockingIOError if somebody runs the turn, and OSError if it cannot be written."""
+        ...
+
+    async def read(self, turn_id: int) -> list[AnyEvent]:
+        """What happened, oldest first; [] of a turn that was never begun."""
+        ...
+
+    async def first(self, turn_id: int) -> TurnStarted | None:
+        """How the turn began, at less cost than reading all of it; None if it never did."""
+        ...
+
+    async def ids(self) -> list[int]:
+        """The numbers of all turns, oldest first."""
+        ...
+
+    async def mark(self, turn_id: int) -> TurnMark | None:
+        """None if there is no such turn."""
+        ...
+
+    async def marks(self) -> dict[int, TurnMark]:
+        """Of all turns, oldest first."""
+        ...
+
+    async def is_held(self, turn_id: int) -> bool:
+        """Whether somebody runs it now. Raises OSError if that cannot be told."""
+        ...
+
+    async def salvage(self, turn_id: int, by: str) -> Salvaged:
+        """Cut the turn before its first damaged line, for a person, and set the rest aside.
+
+        Raises NotResumableError where nothing is damaged, or nothing can be kept, and as `open`
+        does.
+        """
+        ...
+
+    async def sweep(self, before: datetime | None) -> None:
+        """Remove what processes that died have left half begun (before `before`) or half
+        removed."""
+        ...
