@@ -440,7 +440,10 @@ class _Connections(threading.local):
 
 
 def _opened(path: str) -> _Index:
-    connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+    # Each thread has its own; what is left of one that has ended, another may close.
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+    )
     index, run = _Index(connection), connection.execute
     # Readers are in no writer's way, and no commit waits for the disk: what it loses is read again.
     run("PRAGMA journal_mode = WAL")
