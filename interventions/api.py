@@ -146,7 +146,7 @@ class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorato
         from interventions.queue import record_failure
 
         intervention_id = record_failure(error, self._fields, self._queue, self._home)
-        if intervention_id is not None:
+        if intervention_id is not None and isinstance(getattr(error, "__notes__", []), list):
             error.add_note(f"intervention {intervention_id}")
 
 

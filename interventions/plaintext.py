@@ -14,7 +14,7 @@ _WORTH_A_LOOK = re.compile(r"[^\t\n\x20-\x7e]")
 
 _NAMES = (
     "list|show|resolve|dismiss|snooze|reopen|undo|assign|retry|similar|history|health|drain"
-    "|doctor|export|watch"
+    "|doctor|export|watch|schema"
 )
 _WORD = r"""(?:"[^"]*"|[^\s;,)]+)"""
 _COMMAND = re.compile(rf"\b(?:interventions (?:{_NAMES})|unified-flow [a-z]+)\b(?: {_WORD})*")

@@ -150,6 +150,8 @@ class InterventionQueue(QueueReader):
         are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
         it. The ids of those that were resolved now.
         """
+        expect("ids", ids, Collection)
+        expect("outcome", outcome, str)
         actor, clean, now = Actor.current(**options), _note(note), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
@@ -256,7 +258,6 @@ class InterventionQueue(QueueReader):
         **options: Unpack[ActorOptions],
     ) -> Entry:
         """The entry after the change."""
-        expect("intervention_id", intervention_id, str)
         actor, now = Actor.current(**options), utc_now()
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
@@ -311,7 +312,7 @@ def record_failure(
     """`put` for whoever stands in an `except`: it never raises, and records what it can. The id of
     the entry, None when there is none. `about` is for `InterventionRequest.from_exception`."""
     try:
-        place = queue if queue is not None else _queue_or_default(home)
+        place = queue if isinstance(queue, InterventionQueue) else _queue_or_default(home)
         try:
             from interventions.admission.request import InterventionRequest
 

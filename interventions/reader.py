@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.entry import Entry, Transition, closed_at, fingerprints, is_open, short_id
-from interventions.errors import AmbiguousIdError, NotFoundError
+from interventions.errors import AmbiguousIdError, NotFoundError, expect
 from interventions.health import Health, health
 from interventions.storage.history import History
 from interventions.storage.store import Limits, QueueState, Store
@@ -26,6 +26,7 @@ LAST = "last"
 def find_anywhere(current: Iterable[Entry], store: Store, wanted: str) -> Entry:
     """In the queue and in the archive: by id, by any unique prefix of it or of its random part, or
     `last` for the newest of the queue. Raises NotFoundError or AmbiguousIdError."""
+    expect("intervention_id", wanted, str)
     here = {entry["id"]: entry for entry in current}
     wanted = wanted.strip()
     if not wanted:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,6 +113,6 @@ def _convert(value: Any, kind: type) -> Any:
     if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
         raise ValueError(value)
     number = kind(value)
-    if kind is not str and number <= 0:
+    if kind is not str and not 0 < number < inf:
         raise ValueError(value)
     return number

@@ -88,7 +88,8 @@ def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
 
 def _one_exception(error: BaseException, frames: list[_Frame], *, with_source: bool) -> list[str]:
     lines = [f"{qualified_name(type(error))}: {text_of(error)}"]
-    lines += [f"  note: {note}" for note in getattr(error, "__notes__", ())]
+    notes = getattr(error, "__notes__", ())
+    lines += [f"  note: {text_of(note)}" for note in (notes if isinstance(notes, list) else ())]
     own = [frame for frame in reversed(frames) if frame.in_app] or frames[-1:]
     for number, frame in enumerate(own):
         lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')

@@ -11,6 +11,7 @@ from interventions.admission.capture import text_of
 from interventions.admission.environment import environment
 from interventions.admission.fingerprint import FP_VERSION, fingerprint
 from interventions.entry import Entry, complete, new_id
+from interventions.errors import ArgumentError
 from interventions.secrets.redaction import redact, redact_text
 from interventions.times import to_text, utc_now
 
@@ -58,7 +59,12 @@ def _written(name: str, value: Any) -> Any:
         return value
     if isinstance(value, str):
         return redact_text(value, _MAX_TEXT.get(name, _MAX_NAME))
-    return to_text(value) if isinstance(value, datetime) else redact(value)
+    if not isinstance(value, datetime):
+        return redact(value)
+    try:
+        return to_text(value)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentError(f"{name}: {error}", argument=name) from error
 
 
 def bare_failure(error: BaseException, trouble: BaseException) -> Entry:

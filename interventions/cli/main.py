@@ -19,6 +19,7 @@ COMMANDS = {
     "health": "upkeep:health",
     "drain": "upkeep:drain",
     "doctor": "upkeep:doctor",
+    "schema": "upkeep:schema",
     "export": "entries:export",
     "watch": "entries:watch",
 }

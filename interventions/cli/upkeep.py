@@ -1,4 +1,4 @@
-"""`health`, `drain` and `doctor`: the queue itself."""
+"""`health`, `drain`, `doctor` and `schema`: the queue itself."""
 
 from __future__ import annotations
 
@@ -116,3 +116,10 @@ def doctor(
                 say(f"      {finding.todo}")
     if any(not finding.mended for finding in wrong):
         raise typer.Exit(Code.QUEUE)
+
+
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of the queue file, for programs that read it."""
+    from interventions.schema import queue_schema
+
+    say_json(queue_schema())
