@@ -113,6 +113,7 @@ def wire(
             grants_of(root),
             allow=(*settings.tools.allow, *(allow_tools or ())),
             deny=tuple(settings.tools.deny),
+            hosts=fetch_policy_of(settings.research).hosts,
             asker=asker,
             by=this_process().user,
         ),

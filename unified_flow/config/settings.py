@@ -85,6 +85,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
+        allow_inf_nan=False,
         env_prefix=PREFIX,
         env_nested_delimiter=NESTED,
         nested_model_default_partial_update=True,

@@ -15,7 +15,7 @@ from unified_flow.config.paths import GGUF, EmbeddingModel, ModelName, ModuleSpe
 
 
 class Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def table_in(field: FieldInfo) -> type[BaseModel] | None:

@@ -56,7 +56,7 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
         recipes[phase] = recipe.digest[:DIGEST]
         if name := services.models.name_of(recipe.head):
             models[phase] = name
-    tools = services.toolbox.module_digests
+    tools = services.toolbox.modules.digests()
     return {"recipes": recipes, "models": models} | ({"tool_modules": tools} if tools else {})
 
 

@@ -18,7 +18,7 @@ from unified_flow.config.tool_names import INTERNET_RESEARCH
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite
-from unified_flow.errors import LimitReachedError
+from unified_flow.errors import LimitReachedError, ToolServerError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.text.urls import urls_in, without_fragment
 from unified_flow.models import ModelCall, Stream
@@ -207,6 +207,8 @@ class LivePhaseContext:
             return turn.tools_done[place]
         self.call_site = CallSite(tool=request.tool, tool_args=request.args)
         await self._services.toolbox.open(request.tool)
+        if (missing := self._missing(request)) is not None:
+            return await self._done(place, missing)
         tool, args = self._services.toolbox.check(request)
         self.call_site = CallSite(stage=tool.stage, tool=request.tool, tool_args=request.args)
         given = turn.given
@@ -214,7 +216,7 @@ class LivePhaseContext:
             given = None
         urls = _urls_named(turn)
         if tool.name in _refused(turn):
-            return await self._done(place, _as_refused(request))
+            return await self._done(place, _without_result(request, NOT_ALLOWED))
         permission = await self._services.gate.admit(
             tool,
             request.args,
@@ -225,7 +227,7 @@ class LivePhaseContext:
             urls=urls,
         )
         if permission.verdict == "denied":
-            return await self._done(place, _as_refused(request))
+            return await self._done(place, _without_result(request, NOT_ALLOWED))
         await self._ledger.record(
             ToolStarted(
                 phase=self.phase,
@@ -250,7 +252,12 @@ class LivePhaseContext:
             output, took = found
         else:
             within_s = self._services.policy.bounds.search_s if tool.stage == "retriever" else None
-            output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
+            try:
+                output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
+            except ToolServerError:
+                if (missing := self._missing(request)) is None:
+                    raise
+                return await self._done(place, missing)
             took = elapsed_ms(started)
         result = ToolResult(
             tool=request.tool,
@@ -261,6 +268,11 @@ class LivePhaseContext:
             duration_ms=took,
         )
         return await self._done(place, result)
+
+    def _missing(self, request: ToolRequest) -> ToolResult | None:
+        """The result of a call whose optional server is gone."""
+        why = self._services.toolbox.lacking.get(request.tool.partition(".")[0])
+        return None if why is None else _without_result(request, why)
 
     async def _done(self, place: int, result: ToolResult) -> ToolResult:
         await self._ledger.record(
@@ -278,8 +290,8 @@ def _refused(turn: Turn) -> set[str]:
     return {result.tool for result in results if result.result == NOT_ALLOWED}
 
 
-def _as_refused(request: ToolRequest) -> ToolResult:
-    return ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=NOT_ALLOWED)
+def _without_result(request: ToolRequest, why: str) -> ToolResult:
+    return ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=why)
 
 
 def _urls_named(turn: Turn) -> frozenset[str]:

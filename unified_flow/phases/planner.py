@@ -16,9 +16,9 @@ SEVERITY = "critical"
 
 async def run(turn: Turn, context: PhaseContext) -> Plan:
     plan = await _plan(turn, context)
-    refused = {result.tool for result in turn.sections.coordinator if not result.success}
-    if plan.tool_requests and refused >= {request.tool for request in plan.tool_requests}:
-        why = "a person has refused what is left to do"
+    failed = {result.tool for result in turn.sections.coordinator if not result.success}
+    if plan.tool_requests and failed >= {request.tool for request in plan.tool_requests}:
+        why = "no tool that is left to call was allowed, or answered"
         plan = Plan(decision="COMPLETE", route="synthesis", goals=plan.goals, reasoning=why)
     lacking = [f"without the tools of {name}: {why}" for name, why in context.lacking.items()]
     reasons = [plan.reasoning] if plan.reasoning else []

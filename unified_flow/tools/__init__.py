@@ -6,6 +6,7 @@ Inside `run`, `current_caller()` says for whom it runs.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
@@ -62,8 +63,7 @@ class Tool:
     A tool with `WRITES` or `NETWORK` in its access runs only if allowed (permission_gate.py). A
     `personal` one reads or changes stored facts about the user. `source` says where it comes from,
     `server` which command or address answers it; `declared` is False for a function that does not
-    say what it touches and is taken to write. One that fetches pages names them in the argument
-    `urls`, and may fetch any address of the hosts in `fetches`.
+    say what it touches and is taken to write.
     """
 
     name: str
@@ -77,7 +77,6 @@ class Tool:
     server: str = ""
     personal: bool = False
     declared: bool = True
-    fetches: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError for a name that no model or person could write, and for no time."""
@@ -86,8 +85,8 @@ class Tool:
                 f"a tool cannot be called {brief_repr(self.name, 60)}",
                 hint="a name has letters, digits and . _ - / : and at most 128 of them",
             )
-        if not self.timeout_s > 0:
-            raise ConfigError(f"{self.name}: timeout_s is {self.timeout_s:g}, and it is above 0")
+        if not 0 < self.timeout_s < math.inf:
+            raise ConfigError(f"{self.name}: timeout_s is {self.timeout_s:g}, and not above 0")
 
     @property
     def definition(self) -> str:

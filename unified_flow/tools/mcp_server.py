@@ -13,13 +13,14 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from mimetypes import guess_extension
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from interventions.home import open_private
 from unified_flow.config.tables import McpSettings
-from unified_flow.errors import ConfigError, ToolError
+from unified_flow.errors import ConfigError, ToolError, ToolServerError
 from unified_flow.tools import NAME, Access, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import claims_of
 from unified_flow.tools.mcp_schema import arguments_of
@@ -32,15 +33,18 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 5_000
 MAX_MESSAGE_CHARS = 4_000
+PAUSE_S = 60.0  # until an optional server that did not answer is asked again
 logger = logging.getLogger(__name__)
 
 
 class McpServer:
-    """Connects when its tools are first needed, and again when the connection is gone."""
+    """Connects when its tools are first needed, and again when the connection is gone. `lacking`
+    says why an optional one did not answer."""
 
     def __init__(self, name: str, settings: McpSettings, folder: Path) -> None:
         self.name = name
-        self.optional = settings.optional
+        self.lacking: str | None = None
+        self._asked_again_at = 0.0
         self._settings = settings
         self._folder = folder
         self._connection: McpConnection | None = None
@@ -50,7 +54,25 @@ class McpServer:
         self._connecting: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     async def tools(self) -> Sequence[Tool]:
-        """Raises ConfigError or ToolServerError."""
+        """Raises ConfigError or ToolError; an optional server has none while it does not answer."""
+        if monotonic() < self._asked_again_at:
+            return ()
+        try:
+            found = await self._current_tools()
+        except (ConfigError, ToolError) as exc:
+            self._note_lacking(exc)
+            if self._settings.optional:
+                return ()
+            raise
+        self.lacking = None
+        return found
+
+    def _note_lacking(self, exc: Exception) -> None:
+        if self._settings.optional:
+            self.lacking = str(exc)
+            self._asked_again_at = monotonic() + PAUSE_S
+
+    async def _current_tools(self) -> Sequence[Tool]:
         connection = await self._connected()
         await connection.refresh()
         if connection.tools is not self._listed:
@@ -119,8 +141,7 @@ class McpServer:
             run=run,
             timeout_s=own.timeout_s,
             source=f"MCP server {self.name}",
-            server=self._settings.url
-            or " ".join([str(self._settings.command), *self._settings.args]),
+            server=own.url or json.dumps([own.command, own.args, own.env, own.env_from]),
         )
 
     async def _call(self, tool: str, args: dict[str, Any]) -> ToolOutput:
@@ -131,6 +152,9 @@ class McpServer:
         name = f"{self.name}.{tool}"
         try:
             result = await connection.call(tool, args)
+        except ToolServerError as exc:
+            self._note_lacking(exc)
+            raise
         except MCPError as exc:
             message = connection.clean(exc.message)
             raise ToolError(f"{name} was refused by its server: {message} ({exc.code})") from exc

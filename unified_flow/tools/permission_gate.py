@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from unified_flow.config.tool_names import HUMAN_ASK, INTERNET_RESEARCH
 from unified_flow.errors import ToolDeniedError
 from unified_flow.lib.text.urls import addresses_of, host_of, without_fragment
 from unified_flow.tools import Access, Tool
@@ -37,8 +38,9 @@ asks; raises EOFError or KeyboardInterrupt as prompts do."""
 
 
 class PermissionGate:
-    """`asker` is None where nobody can be asked, which is a refusal; where it is not `attended` (a
-    batch, a service) nobody is waited for either, and what would be asked about is not offered."""
+    """`hosts` are those of which a model may name any address. `asker` is None where nobody can be
+    asked, which is a refusal; where it is not `attended` (a batch, a service) nobody is waited for
+    either, and what would be asked about is not offered."""
 
     attended = True
 
@@ -48,6 +50,7 @@ class PermissionGate:
         *,
         allow: tuple[str, ...] = (),
         deny: tuple[str, ...] = (),
+        hosts: Collection[str] = (),
         asker: Asker | None = None,
         by: str = "somebody",
     ) -> None:
@@ -55,6 +58,7 @@ class PermissionGate:
         self.asker = asker
         self._allow = allow
         self._deny = deny
+        self._hosts = hosts
         self._by = by
 
     def decide(
@@ -63,29 +67,22 @@ class PermissionGate:
         session_id: str = "",
         args: Mapping[str, Any] | None = None,
         urls: Collection[str] = (),
+        grants: Sequence[Grant] | None = None,
     ) -> PermissionDecision:
-        """Without `args`: whether a call of it may run at all. `urls` as in `Caller`.
+        """Without `args`: whether a call of it may run at all. `urls` as in `Caller`; `grants` if
+        they were read already.
 
         Raises ConfigError if what was granted cannot be read.
         """
-        return self._decide(tool, session_id, args, urls)
-
-    def _decide(
-        self,
-        tool: Tool,
-        session_id: str,
-        args: Mapping[str, Any] | None,
-        urls: Collection[str],
-        grants: Sequence[Grant] | None = None,
-    ) -> PermissionDecision:
         free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny)
-        strange = _unknown_url(tool, args or {}, urls)
+        strange = self._unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
         known = self.grants.all() if grants is None else grants
         given = [grant for grant in known if grant.tool == tool.name and grant.holds(session_id)]
         valid = [grant for grant in given if grant.definition == tool.definition]
-        hosts, seen = hosts_named(tool, args or {}), {host for each in valid for host in each.hosts}
+        hosts = hosts_named(tool, args or {})
+        seen = {host for each in valid for host in each.hosts}
         # A call that names no host could go anywhere, so a grant for hosts does not cover it.
         covered = hosts <= seen if hosts else any(not grant.hosts for grant in valid)
         if valid and (args is None or covered):
@@ -98,18 +95,30 @@ class PermissionGate:
             return PermissionDecision("ask", f"it was {given[-1]}, {now}")
         return free
 
+    def _unknown_url(
+        self, tool: Tool, args: Mapping[str, Any], urls: Collection[str]
+    ) -> str | None:
+        """An address to fetch that the model may have made up, with what it has read in it."""
+        if tool.name != INTERNET_RESEARCH:
+            return None
+        unknown = (url for url in args.get("urls", ()) if without_fragment(url) not in urls)
+        return next((url for url in unknown if host_of(url) not in self._hosts), None)
+
     def denies(self, name: str) -> bool:
         """Whether nobody can allow it here."""
         return _matching(name, self._deny) is not None
 
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
-        """Those that nobody will allow now. What is remembered, the question may ask for."""
+        """Those that nobody will allow or answer now. What is remembered, the question may ask
+        for."""
         if self.attended:
             return set()
         grants = self.grants.all()
-        asked = (tool for tool in tools if not tool.personal)
         return {
-            t.name for t in asked if self._decide(t, session_id, None, (), grants).verdict == "ask"
+            tool.name
+            for tool in tools
+            if tool.name == HUMAN_ASK
+            or (not tool.personal and self.decide(tool, session_id, grants=grants).verdict == "ask")
         }
 
     async def admit(
@@ -165,23 +174,11 @@ class PermissionGate:
 
 
 def hosts_named(tool: Tool, args: Mapping[str, Any]) -> frozenset[str]:
-    """The hosts of the addresses in the arguments of a tool that uses the network, which no grant
-    covers if one cannot be read. A host that no address names is not seen."""
+    """The hosts in the arguments of a tool that uses the network: those of addresses, and what
+    stands in an argument for one. "" is one that cannot be read, which no grant covers."""
     if Access.NETWORK not in tool.access:
         return frozenset()
-    return frozenset(map(host_of, [*addresses_of(args), *_fetched(tool, args)]))
-
-
-def _unknown_url(tool: Tool, args: Mapping[str, Any], urls: Collection[str]) -> str | None:
-    """An address to fetch that the model may have made up, with what it has read in it."""
-    for url in _fetched(tool, args):
-        if without_fragment(url) not in urls and host_of(url) not in (tool.fetches or ()):
-            return url
-    return None
-
-
-def _fetched(tool: Tool, args: Mapping[str, Any]) -> list[str]:
-    return [str(url) for url in args.get("urls", ())] if tool.fetches is not None else []
+    return frozenset(map(host_of, addresses_of(args)))
 
 
 def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
@@ -191,7 +188,7 @@ def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
             hint="the setting tools.deny in unified_flow.toml decides; nobody can allow it here",
         )
     always = f'--allow-tool {tool.name}, or allow = ["{tool.name}"] under [tools]'
-    if tool.fetches is not None:
+    if tool.name == INTERNET_RESEARCH:
         always += ', and hosts = ["its host"] under [research]'
     return ToolDeniedError(
         f"{tool.name} may not run: {decision.why}",

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cached_property
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 MAX_RESULT_CHARS = 1_000_000
 _VALUE_SHOWN = 60
 _ERRORS_SHOWN = 8
-_PAUSE_S = 60.0  # until an optional server that did not answer is asked again
 
 
 class Toolbox:
@@ -49,11 +47,9 @@ class Toolbox:
     ) -> None:
         self._built_in = tuple(tools)
         self._servers = tuple(servers)
-        self._modules = modules or ToolModules(())
-        self._of_modules = self._modules.tools()
+        self.modules = modules or ToolModules(())
+        self._of_modules = self.modules.tools()
         self._served: dict[str, tuple[Tool, ...]] = {}
-        self._asked_again_at: dict[str, float] = {}
-        self.lacking: dict[str, str] = {}  # optional servers, and why they do not answer
         self._tools = _by_name((*self._built_in, *self._of_modules))
 
     async def open(self, name: str | None = None) -> None:
@@ -63,9 +59,9 @@ class Toolbox:
         that is configured and missing is a failure, not a smaller toolbox. ConfigError for a
         module that cannot be loaded.
         """
-        own = self._modules.tools()
+        own = self.modules.tools()
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
-        found = await asyncio.gather(*(self._tools_of(server) for server in wanted))
+        found = await asyncio.gather(*(server.tools() for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
         known = self._served | served
         if own != self._of_modules or known != self._served:
@@ -75,24 +71,10 @@ class Toolbox:
             self._of_modules, self._served = own, known
             self.__dict__.pop("_described", None)
 
-    async def _tools_of(self, server: McpServer) -> Sequence[Tool]:
-        if monotonic() < self._asked_again_at.get(server.name, 0.0):
-            return ()
-        try:
-            tools = await server.tools()
-        except (ConfigError, ToolError) as exc:
-            if not server.optional:
-                raise
-            self.lacking[server.name] = str(exc)
-            self._asked_again_at[server.name] = monotonic() + _PAUSE_S
-            return ()
-        self.lacking.pop(server.name, None)
-        return tools
-
     @property
-    def module_digests(self) -> dict[str, str]:
-        """By what names each module of a person's own tools."""
-        return self._modules.digests()
+    def lacking(self) -> dict[str, str]:
+        """Optional servers that did not answer, and why."""
+        return {server.name: why for server in self._servers if (why := server.lacking)}
 
     @property
     def servers(self) -> tuple[str, ...]:

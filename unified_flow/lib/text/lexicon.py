@@ -70,6 +70,7 @@ class Phrases(_Table):
     cannot_remember: str
     cannot_read: str
     not_allowed: str
+    no_reply: str
     no_secrets: str
     no_documents: str
     greeting: str

@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urlsplit
 
 URL = re.compile(r"\bhttps?://[^\s<>\"'`“”)\]]+", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+|(?<!\S)//\S+", re.IGNORECASE)
+_NAMES_HOST = re.compile(r"(?:ur[il]|host(?:_?name)?|endpoint)s?\Z", re.IGNORECASE)
 _NETLOC = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-f:.]+\](:\d+)?", re.IGNORECASE)
 _AFTER = ".,;:!?"  # the sentence's, not the address's
 
@@ -17,18 +18,22 @@ def urls_in(text: str) -> list[str]:
     return [url.rstrip(_AFTER) for url in URL.findall(text)]
 
 
-def addresses_of(value: Any) -> Iterator[str]:
+def addresses_of(value: Any, name: str = "") -> Iterator[str]:
     """Whatever a program could take for an address in the texts of a JSON-able value: prose ends
-    one at a bracket, and a client may not."""
+    one at a bracket, and a client may not. What is called url, host or endpoint need not look like
+    an address."""
     match value:
         case str():
-            yield from _ADDRESS.findall(value)
+            found = _ADDRESS.findall(value)
+            if value and not found and _NAMES_HOST.search(name):
+                found = [f"//{value}"]
+            yield from found
         case Mapping():
-            for each in value.values():
-                yield from addresses_of(each)
+            for key, each in value.items():
+                yield from addresses_of(each, str(key))
         case list() | tuple():
             for each in value:
-                yield from addresses_of(each)
+                yield from addresses_of(each, name)
 
 
 def host_of(url: str) -> str:

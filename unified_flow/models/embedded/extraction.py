@@ -20,6 +20,7 @@ from unified_flow.models.embedded.intents import (
 from unified_flow.models.embedded.planning import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, QuoteSelection, one_line, quotes_for
 from unified_flow.tools.builtin.memory_tools import text_to_remember
+from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.passage import Passage, source_of, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
@@ -158,7 +159,8 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
     # Pages that are read without a question answer with their beginnings.
     searched = result.tool in SEARCHES and isinstance(found.get("query"), str)
     if not result.success:
-        return _abstention(phrases.not_allowed.format(tool=result.tool))
+        said = phrases.not_allowed if result.result == NOT_ALLOWED else phrases.no_reply
+        return _abstention(said.format(tool=result.tool))
     if searched or result.tool == tool_names.DOC_SEARCH:
         return None
     pattern = str(found.get("pattern", ""))

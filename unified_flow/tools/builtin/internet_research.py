@@ -55,7 +55,6 @@ def internet_research(policy: FetchPolicy) -> Tool:
         description="Fetch web pages by their addresses and find in them what bears on a question.",
         arguments=ResearchArguments,
         access=frozenset({Access.NETWORK}),
-        fetches=policy.hosts,
         run=run,
         timeout_s=MAX_URLS * policy.timeout_s + 10.0,
     )
