@@ -111,7 +111,7 @@ def report(dataset: dict[str, Any], layout: str, folder: Path) -> None:
     times = []
     for question in asked:
         started = time.perf_counter()
-        found.append(quotes_for(question.text, search(index, question.text)))
+        found.append(quotes_for(question.text, tuple(search(index, question.text))))
         times.append((time.perf_counter() - started) * 1000)
     first = share(
         f.quotes and holds(q, f.quotes[0].quote) for q, f in zip(asked, found, strict=True)
@@ -129,7 +129,7 @@ def report(dataset: dict[str, Any], layout: str, folder: Path) -> None:
     for number, title in enumerate(article["title"] for article in dataset["data"]):
         without = index_of(dataset, folder / f"without-{number}", layout, title)
         own = [question for question in asked if question.article == title]
-        absent += [not quotes_for(q.text, search(without, q.text)).quotes for q in own]
+        absent += [not quotes_for(q.text, tuple(search(without, q.text))).quotes for q in own]
         without.close()
     print(f"{layout}: {len(asked)} questions")
     print(f"  gold answer in the first quote          {first:.3f}  (target 0.80)")

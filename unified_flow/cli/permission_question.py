@@ -44,15 +44,13 @@ async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
         note(f"the tool {one_line(tool.name)} {touches}: {one_line(tool.description)}")
         note(f"  {one_line(why)}; it would be called with")
         shown = list(_lines(redact(dict(args), WHOLE), size.columns))
-        page = max(1, size.lines - ROWS_LEFT)
-        for start in range(0, len(shown), page):
-            for line in shown[start : start + page]:
-                note(line)
-            if start + page < len(shown):
-                left = len(shown) - start - page
+        for number, line in enumerate(shown):
+            if number and number % max(1, size.lines - ROWS_LEFT) == 0:
+                left = len(shown) - number
                 said = await _said(f"-- {left} more lines: Enter shows them, n refuses --")
-                if REPLIES.get(said.strip().lower(), "") == "no" or not said:
+                if not said or REPLIES.get(said.strip().lower()) == "no":
                     return "no"
+            note(line)
         urls = list(dict.fromkeys(addresses_of(args)))
         for url in urls[:URLS_SHOWN]:
             host = one_line(host_of(url)) or "a host that its address does not tell"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -15,32 +15,36 @@ from unified_flow.turns.input_checks import first_mistake, read_text
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 FILE_HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
+MAX_RULES = 100_000
+Words = Annotated[tuple[str, ...], Field(max_length=MAX_RULES)]
 RULE_COLUMNS = ("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
 
 
-class UserRules(BaseModel):
-    """A row of `ai_rules`. Without a row everything is on and nothing is flagged.
-
-    `version` counts its changes. The two `escalate_` columns are rules too; messages that they
-    match go to a person.
-    """
+class RuleSet(BaseModel):
+    """All of a user's rules; what is left out has its default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    user_id: str = Field(min_length=1, max_length=200)
     ai_control_enabled: bool = True
     ai_enabled_for_chats: bool = True
     ai_enabled_for_comments: bool = True
-    flagged_keywords: tuple[str, ...] = ()
-    flagged_phrases: tuple[str, ...] = ()
-    escalate_keywords: tuple[str, ...] = ()
-    escalate_phrases: tuple[str, ...] = ()
-    version: int = 0
+    flagged_keywords: Words = ()
+    flagged_phrases: Words = ()
+    escalate_keywords: Words = ()
+    escalate_phrases: Words = ()
 
     @field_validator(*RULE_COLUMNS)
     @classmethod
     def _each_once(cls, rules: tuple[str, ...]) -> tuple[str, ...]:
         return _unique(checked_rule(rule) for rule in rules)
+
+
+class UserRules(RuleSet):
+    """A row of `ai_rules`; `version` counts its changes. Messages that the two `escalate_` columns
+    match go to a person."""
+
+    user_id: str = Field(min_length=1, max_length=200)
+    version: int = 0
 
     def rules(self) -> Iterator[Rule]:
         for escalates, kind in ((False, "flagged"), (True, "escalate")):
@@ -50,7 +54,7 @@ class UserRules(BaseModel):
 
     def as_row(self) -> dict[str, Any]:
         """As it is shown, and as `rules import` reads it."""
-        return self.model_dump(mode="json", exclude={"version"})
+        return {"user_id": self.user_id, **self.model_dump(mode="json", exclude={"version"})}
 
     def off_switch(self, channel: str | None) -> str | None:
         """The column that keeps this channel silent. A message without a channel may come from

@@ -200,15 +200,5 @@ def _short(value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "an array"
-        case str():
-            return "a string"
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-    return "a number"
+    kinds = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+    return "null" if value is None else kinds.get(type(value), "a number")

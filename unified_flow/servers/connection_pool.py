@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator
-from functools import cache
+from collections.abc import AsyncIterator, Callable
+from functools import cache, partial
 from urllib.request import getproxies
 
 import httpx
-
-POOLS = 128  # beyond these, calls share them
 
 
 def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
@@ -66,34 +64,27 @@ def _plain_context() -> ssl.SSLContext:
 
 
 class SpreadTransport(httpx.AsyncBaseTransport):
-    """A call takes the first pool without one, so that a few calls keep few connections."""
+    """A call takes the pool that became free last, so that a few calls keep few connections."""
 
     def __init__(self, verify: ssl.SSLContext) -> None:
         self._verify = verify
         self._pools: list[httpx.AsyncHTTPTransport] = []
-        self._calls: list[int] = []
-
-    def _place(self) -> int:
-        place = next((n for n, calls in enumerate(self._calls) if not calls), None)
-        if place is None and len(self._pools) == POOLS:
-            return self._calls.index(min(self._calls))
-        if place is None:
-            place = len(self._pools)
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
-            self._pools.append(httpx.AsyncHTTPTransport(verify=self._verify, limits=limits))
-            self._calls.append(0)
-        return place
+        self._free: list[httpx.AsyncHTTPTransport] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        place = self._place()
-        self._calls[place] += 1
+        if not self._free:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
+            self._free.append(httpx.AsyncHTTPTransport(verify=self._verify, limits=limits))
+            self._pools.append(self._free[0])
+        pool = self._free.pop()
+        release = partial(self._free.append, pool)
         try:
-            response = await self._pools[place].handle_async_request(request)
+            response = await pool.handle_async_request(request)
         except BaseException:
-            self._calls[place] -= 1
+            release()
             raise
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Counted(response.stream, self._calls, place)
+        response.stream = _Released(response.stream, release)
         return response
 
     async def aclose(self) -> None:
@@ -101,23 +92,20 @@ class SpreadTransport(httpx.AsyncBaseTransport):
             await pool.aclose()
 
 
-class _Counted(httpx.AsyncByteStream):
+class _Released(httpx.AsyncByteStream):
     """Ends the call once its response is closed."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, calls: list[int], place: int) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
         self._stream = stream
-        self._calls = calls
-        self._place = place
-        self._open = True
+        self._release = release
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
             yield part
 
     async def aclose(self) -> None:
+        release, self._release = self._release, lambda: None
         try:
             await self._stream.aclose()
         finally:
-            if self._open:
-                self._open = False
-                self._calls[self._place] -= 1
+            release()

@@ -7,12 +7,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api.dependencies import AppState, StateDep, require_triage_token
 from unified_flow.api.response_schemas import errors
 from unified_flow.guardrails.decisions import Choice, stats_of
-from unified_flow.guardrails.user_rules import UserRules
+from unified_flow.guardrails.user_rules import RuleSet, UserRules
 from unified_flow.turns.input_checks import MAX_ID_CHARS, checked_user
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ router = APIRouter(
     dependencies=[Depends(require_triage_token)],
     responses=errors(404, 408, 413, 415, 422),
 )
-MAX_RULES = 100_000
 
 
 def known_user(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHARS)]) -> str:
@@ -32,21 +30,6 @@ def known_user(user_id: Annotated[str, Path(min_length=1, max_length=MAX_ID_CHAR
 
 
 UserId = Annotated[str, Depends(known_user)]
-Words = Annotated[list[str], Field(max_length=MAX_RULES)]
-
-
-class RuleSet(BaseModel):
-    """All of a user's rules; what is left out has its default."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    ai_control_enabled: bool = True
-    ai_enabled_for_chats: bool = True
-    ai_enabled_for_comments: bool = True
-    flagged_keywords: Words = []
-    flagged_phrases: Words = []
-    escalate_keywords: Words = []
-    escalate_phrases: Words = []
 
 
 @router.get("/rules")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
+from unified_flow.errors import ToolArgumentError
 from unified_flow.lib.text.lexicon import any_language, lexicons
-from unified_flow.tools.builtin.calculate import MAX_CHARS, NAMES
+from unified_flow.tools.builtin.calculate import MAX_CHARS, ImpossibleError, evaluate
 
 _NUMBER = r"\d+(?:[.,\u00a0\u202f]\d+)*"
 _FUNCTION = r"(?:sqrt|round|abs|log10|log2|log|exp|sin|cos|tan|factorial|floor|ceil|min|max)\("
@@ -59,13 +60,9 @@ def _is_arithmetic(expression: str) -> bool:
     if len(expression) > MAX_CHARS:
         return False
     try:
-        tree = ast.parse(expression, mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        evaluate(expression)
+    except ImpossibleError:
+        return True
+    except ToolArgumentError:
         return False
-    return isinstance(tree, ast.BinOp | ast.Call) and all(
-        isinstance(each, ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.Load)
-        or (isinstance(each, ast.Constant) and isinstance(each.value, int | float))
-        or (isinstance(each, ast.Call) and isinstance(each.func, ast.Name))
-        or (isinstance(each, ast.Name) and each.id in NAMES)
-        for each in ast.walk(tree)
-    )
+    return isinstance(ast.parse(expression, mode="eval").body, ast.BinOp | ast.Call)

@@ -93,7 +93,7 @@ def _is_markup(sentence: str) -> bool:
     return sentence.startswith(("#", ".. "))
 
 
-def found_passages(results: Iterable[ToolResult]) -> list[Passage]:
+def found_passages(results: Iterable[ToolResult]) -> tuple[Passage, ...]:
     """Every passage of every search, each once, in the order of its best place."""
     places: dict[tuple[str, int, str], tuple[int, Passage]] = {}
     for result in results:
@@ -103,7 +103,7 @@ def found_passages(results: Iterable[ToolResult]) -> list[Passage]:
             key = (passage.path, passage.line, passage.text)
             if key not in places or place < places[key][0]:
                 places[key] = (place, passage)
-    return [passage for _, passage in sorted(places.values(), key=lambda pair: pair[0])]
+    return tuple(passage for _, passage in sorted(places.values(), key=lambda pair: pair[0]))
 
 
 def language_of_passages(passages: Sequence[Passage]) -> str:

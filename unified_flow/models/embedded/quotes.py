@@ -49,20 +49,14 @@ class QuoteSelection:
     sentence: str = ""
 
 
+@lru_cache(maxsize=32)  # the phases of a turn ask the same
 def quotes_for(
     question: str,
-    passages: Sequence[Passage],
+    passages: tuple[Passage, ...],
     most: int = MOST,
     refused: frozenset[str] = frozenset(),
 ) -> QuoteSelection:
     """No quotes if the passages do not hold the answer. `refused` names quotes not to give."""
-    return _quotes_for(question, tuple(passages), most, refused)
-
-
-@lru_cache(maxsize=32)  # the phases of a turn ask the same
-def _quotes_for(
-    question: str, passages: tuple[Passage, ...], most: int, refused: frozenset[str]
-) -> QuoteSelection:
     if not passages:
         return QuoteSelection((), 0.0)
     language = language_of_passages(passages)

@@ -139,27 +139,13 @@ def _round(value: float, digits: int = 0) -> int | float:
     return round(value, digits) if digits else round(value)
 
 
-_FUNCTIONS: dict[str, Any] = {
-    "abs": abs,
-    "ceil": math.ceil,
-    "cos": math.cos,
-    "degrees": math.degrees,
-    "exp": math.exp,
-    "factorial": _factorial,
-    "floor": math.floor,
-    "log": math.log,
-    "log10": math.log10,
-    "log2": math.log2,
-    "max": max,
-    "min": min,
-    "radians": math.radians,
-    "round": _round,
-    "sin": math.sin,
-    "sqrt": math.sqrt,
-    "tan": math.tan,
-}
+_PLAIN = (
+    *(abs, max, min, math.ceil, math.floor, math.sqrt, math.exp, math.log, math.log2, math.log10),
+    *(math.sin, math.cos, math.tan, math.degrees, math.radians),
+)
+_FUNCTIONS: dict[str, Any] = {each.__name__: each for each in _PLAIN}
+_FUNCTIONS |= {"factorial": _factorial, "round": _round}
 _CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau}
-NAMES = frozenset({*_FUNCTIONS, *_CONSTANTS})
 _OPERATORS: dict[type[ast.AST], Any] = {
     ast.Add: _binary(operator.add),
     ast.Sub: _binary(operator.sub),

@@ -55,30 +55,15 @@ def memory_tools(store: MemoryStore) -> Iterable[Tool]:
     async def update(args: UpdateArguments) -> ToolOutput:
         return await _kept(MEMORY_UPDATE, args.text, partial(store.update, memory_id=args.id))
 
-    yield Tool(
-        name=MEMORY_CREATE,
-        description="Remember something about the user for later turns.",
-        arguments=CreateArguments,
-        access=frozenset({Access.WRITES}),
-        run=create,
-        personal=True,
-    )
-    yield Tool(
-        name=MEMORY_QUERY,
-        description="Search what is remembered about the user.",
-        arguments=QueryArguments,
-        access=frozenset({Access.READS}),
-        run=query,
-        personal=True,
-    )
-    yield Tool(
-        name=MEMORY_UPDATE,
-        description="Change something that is remembered about the user.",
-        arguments=UpdateArguments,
-        access=frozenset({Access.WRITES}),
-        run=update,
-        personal=True,
-    )
+    reads, writes = frozenset({Access.READS}), frozenset({Access.WRITES})
+    for name, description, arguments, access, run in (
+        (MEMORY_CREATE, "Remember something about the user for later turns.", CreateArguments,
+         writes, create),
+        (MEMORY_QUERY, "Search what is remembered about the user.", QueryArguments, reads, query),
+        (MEMORY_UPDATE, "Change something that is remembered about the user.", UpdateArguments,
+         writes, update),
+    ):  # fmt: skip
+        yield Tool(name, description, arguments, access, run, personal=True)
 
 
 async def _kept(tool: str, text: str, keep: Callable[..., MemoryRecord | None]) -> ToolOutput:
