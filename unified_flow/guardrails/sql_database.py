@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
@@ -31,14 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import make_private_folder, open_private
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.models.circuit_breaker import (
-    Circuit,
-    CircuitRules,
-    failed,
-    released,
-    succeeded,
-    try_acquire,
-)
+from unified_flow.models.circuit_breaker import Breaker, CircuitRules
 
 LOCKED_S = 1.0
 PATIENT_S = 10.0
@@ -50,7 +43,6 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7166451
 _SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
 _FILE_LOCKED = CircuitRules(failures=1, open_s=1.0)
-_UNAVAILABLE = (OperationalError, PoolTimeoutError)
 
 
 class RefusedError(RetrievalError):
@@ -70,9 +62,9 @@ class SqlDatabase:
         self._opening = Lock()
         self._inode: int | None = None
         rules = _SERVER_AWAY if file is None else _FILE_LOCKED
-        self._connecting = _Breaker(rules, self._explained)
+        self._connecting = Breaker(rules, _is_away, self._refusal)
         # Of its own: a program that only reads a file is not held up by one that writes.
-        self._writing = _Breaker(rules, self._explained)
+        self._writing = Breaker(rules, _is_away, self._refusal)
         # One for all threads: the thread that makes the tables holds it twice.
         self._making = None if file is None else FileLock(f"{file}.lock", mode=0o600)
 
@@ -217,7 +209,10 @@ class SqlDatabase:
         except (SQLAlchemyError, OSError, json.JSONDecodeError) as exc:
             raise self._explained(exc) from (None if self._file is None else exc)
 
-    def _explained(self, exc: Exception) -> RetrievalError:
+    def _refusal(self, last: BaseException, wait_s: float) -> RetrievalError:
+        return self._explained(last)
+
+    def _explained(self, exc: BaseException) -> RetrievalError:
         """The driver's words about a server name host, user and more of the URL."""
         kind = RefusedError if isinstance(exc, IntegrityError | DataError) else RetrievalError
         cause = getattr(exc, "orig", None) or exc
@@ -235,36 +230,8 @@ class SqlDatabase:
         return kind(f"{self.named} cannot be used: {cause}", hint=hint)
 
 
-class _Breaker:
-    """A circuit that threads share: while it is open, all fail at once with the same error."""
-
-    def __init__(self, rules: CircuitRules, explain: Callable[[Exception], RetrievalError]) -> None:
-        self._rules = rules
-        self._explain = explain
-        self._lock = Lock()
-        self._circuit = Circuit()
-        self._error: RetrievalError | None = None
-
-    @contextmanager
-    def guarding(self) -> Iterator[None]:
-        """Raises RetrievalError at once while the circuit is open."""
-        with self._lock:
-            self._circuit, left_s = try_acquire(self._circuit, monotonic(), self._rules)
-        if left_s is not None and self._error is not None:
-            raise RetrievalError(str(self._error), hint=self._error.hint)
-        try:
-            yield
-        except _UNAVAILABLE as exc:
-            with self._lock:
-                self._error = self._explain(exc)
-                self._circuit = failed(self._circuit, monotonic(), self._rules)
-            raise
-        except BaseException:
-            with self._lock:
-                self._circuit = released(self._circuit)
-            raise
-        with self._lock:
-            self._circuit = succeeded(self._circuit)
+def _is_away(error: BaseException) -> bool:
+    return isinstance(error, OperationalError | PoolTimeoutError)
 
 
 def _sqlite_engine(file: Path) -> sa.Engine:

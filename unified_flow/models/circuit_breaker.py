@@ -8,8 +8,10 @@ made; it closes the circuit, or opens it anew.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from threading import Lock
 from time import monotonic
 
 import httpx
@@ -71,6 +73,45 @@ def released(circuit: Circuit) -> Circuit:
     return replace(circuit, probing=False)
 
 
+class Breaker:
+    """A circuit that threads share. `refusal` makes the error of a call that is not made, of the
+    last one that `counts` and the seconds until one may try."""
+
+    def __init__(
+        self,
+        rules: CircuitRules,
+        counts: Callable[[BaseException], bool],
+        refusal: Callable[[BaseException, float], Exception],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.circuit = Circuit()
+        self._rules = rules
+        self._counts = counts
+        self._refusal = refusal
+        self._clock = clock
+        self._lock = Lock()
+        self._last: BaseException | None = None
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        with self._lock:
+            self.circuit, wait_s = try_acquire(self.circuit, self._clock(), self._rules)
+        if wait_s is not None and self._last is not None:
+            raise self._refusal(self._last, wait_s)
+        try:
+            yield
+        except BaseException as exc:
+            with self._lock:
+                if self._counts(exc):
+                    self._last = exc
+                    self.circuit = failed(self.circuit, self._clock(), self._rules)
+                else:
+                    self.circuit = released(self.circuit)
+            raise
+        with self._lock:
+            self.circuit = succeeded(self.circuit)
+
+
 class BoundedModel:
     """`timeout_s` bounds a call whatever the model's own time-out is; no `rules`, no breaker."""
 
@@ -83,10 +124,7 @@ class BoundedModel:
     ) -> None:
         self.model = model
         self.timeout_s = timeout_s
-        self.circuit = Circuit()
-        self._rules = rules
-        self._last: Exception | None = None
-        self._clock = clock
+        self.breaker = Breaker(rules, _counts, self._refusal, clock) if rules else None
 
     @property
     def name(self) -> str:
@@ -94,46 +132,33 @@ class BoundedModel:
 
     async def complete(self, call: ModelCall) -> ModelReply:
         """Raises GenerationTimeoutError, CircuitOpenError, and what the model raises."""
-        self._acquire()
-        deadline = asyncio.timeout(self.timeout_s)
-        try:
-            async with deadline:
-                reply = await self.model.complete(call)
-        except asyncio.CancelledError:
-            self.circuit = released(self.circuit)
-            raise
-        except Exception as exc:  # whatever it is, it counts
-            self._count(exc)
-            if not deadline.expired():
-                raise
-            raise GenerationTimeoutError(
-                f"{self.name} gave no complete reply in {self.timeout_s:g} s",
-                hint="Is it busy or still loading? Else raise graceful.generation_timeout_s.",
-            ) from exc
-        self.circuit = succeeded(self.circuit)
-        return reply
+        with self.breaker.guarding() if self.breaker else nullcontext():
+            deadline = asyncio.timeout(self.timeout_s)
+            try:
+                async with deadline:
+                    return await self.model.complete(call)
+            except Exception as exc:  # whatever a model makes of its cancellation
+                if not deadline.expired():
+                    raise
+                raise GenerationTimeoutError(
+                    f"{self.name} gave no complete reply in {self.timeout_s:g} s",
+                    hint="Is it busy or still loading? Else raise graceful.generation_timeout_s.",
+                ) from exc
 
     async def aclose(self) -> None:
         await self.model.aclose()
 
-    def _acquire(self) -> None:
-        if self._rules is None:
-            return
-        self.circuit, wait_s = try_acquire(self.circuit, self._clock(), self._rules)
-        if wait_s is not None:
-            raise CircuitOpenError(
-                f"{self.name} is not asked: it failed {self._rules.failures} times"
-                f" in {self._rules.window_s:g} s, last with {type(self._last).__name__}:"
-                f" {self._last}",
-                retry_after_s=wait_s,
-                hint="Mend that; once it answers a probe it is asked again (graceful.breaker).",
-            ) from self._last
+    def _refusal(self, last: BaseException, wait_s: float) -> CircuitOpenError:
+        error = CircuitOpenError(
+            f"{self.name} is not asked: it kept failing, last with {type(last).__name__}: {last}",
+            retry_after_s=wait_s,
+            hint="Mend that; once it answers a probe it is asked again (graceful.breaker).",
+        )
+        error.__cause__ = last
+        return error
 
-    def _count(self, error: Exception) -> None:
-        if self._rules is None:
-            return
-        if isinstance(error, httpx.HTTPStatusError) and error.response.status_code == 429:
-            self.circuit = released(self.circuit)  # it is well, and busy
-            return
-        self._last = error
-        self.circuit = failed(self.circuit, self._clock(), self._rules)
+
+def _counts(error: BaseException) -> bool:
+    """Whether a server is unwell: not one that is busy, nor a call that was cancelled."""
+    is_busy = isinstance(error, httpx.HTTPStatusError) and error.response.status_code == 429
+    return isinstance(error, Exception) and not is_busy

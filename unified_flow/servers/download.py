@@ -24,7 +24,7 @@ import httpx
 from interventions.home import sync_folder
 from interventions.storage.disk import remedy
 from unified_flow.errors import InputError, UnifiedFlowError
-from unified_flow.servers.connection_pool import context_for, is_loopback
+from unified_flow.servers.connection_pool import is_loopback, trusted_context
 
 Progress = Callable[[int, int], None]
 """Called with (bytes that are there, bytes in all)."""
@@ -125,7 +125,7 @@ def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None
     """Adds what the file lacks; all of it where the server sends no part of a file."""
     there = file.tell()
     try:
-        with _reply(url, there, REDIRECTS) as reply:
+        with _reply(url, there) as reply:
             if reply.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 return  # it has all there is: its sum decides
             if reply.status_code == HTTPStatus.OK:
@@ -141,6 +141,8 @@ def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None
                 if progress is not None:
                     progress(there, max(there, total))
             file.flush()
+    except httpx.TooManyRedirects as exc:
+        raise DownloadError(f"{_shown(url)} redirects too often") from exc
     except (httpx.TransportError, httpx.InvalidURL) as exc:
         raise DownloadError(
             f"{_shown(url)} cannot be fetched: {exc or type(exc).__name__}",
@@ -151,29 +153,31 @@ def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None
 
 
 @contextmanager
-def _reply(url: httpx.URL, there: int, hops: int) -> Iterator[httpx.Response]:
+def _reply(url: httpx.URL, there: int) -> Iterator[httpx.Response]:
     """Of the address where the redirects end."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "unified-flow"}
     if there:
         headers["Range"] = f"bytes={there}-"
-    timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     local = is_loopback(url.host)
+
+    def check(request: httpx.Request) -> None:
+        if not _is_allowed(request.url) or (is_loopback(request.url.host) and not local):
+            raise DownloadError(
+                f"{_shown(url)} redirects to {_shown(request.url)}, which is not followed",
+                hint="Only https is, and not to this machine: name another address.",
+            )
+
     with (
-        httpx.Client(verify=context_for(url), trust_env=not local, timeout=timeout) as client,
+        httpx.Client(
+            verify=trusted_context(),
+            trust_env=not local,
+            timeout=httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+            follow_redirects=True,
+            max_redirects=REDIRECTS,
+            event_hooks={"request": [check]},
+        ) as client,
         client.stream("GET", url, headers=headers) as reply,
     ):
-        if not reply.has_redirect_location:
-            yield reply
-            return
-        target = url.join(reply.headers["location"])
-    if not _is_allowed(target) or (is_loopback(target.host) and not local):
-        raise DownloadError(
-            f"{_shown(url)} redirects to {_shown(target)}, which is not followed",
-            hint="Only https is, and not to this machine: name another address.",
-        )
-    if not hops:
-        raise DownloadError(f"{_shown(url)} redirects too often")
-    with _reply(target, there, hops - 1) as reply:
         yield reply
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, get_type_hints, overload
@@ -131,14 +132,8 @@ def claims_of(name: str, texts: Iterable[str]) -> list[Claim]:
 
 
 def _call(name: str, function: Callable[..., Any], values: dict[str, Any]) -> Any:
-    try:
+    with _as_tool_errors(name):
         return function(**values)
-    except StopIteration as exc:  # it cannot pass through an event loop
-        raise _as_tool_error(name, exc) from exc
-    except Exception:
-        raise
-    except BaseException as exc:
-        raise _as_tool_error(name, exc) from exc
 
 
 async def await_in_background(name: str, make: Callable[[], Awaitable[T]]) -> T:
@@ -146,19 +141,22 @@ async def await_in_background(name: str, make: Callable[[], Awaitable[T]]) -> T:
     raises, ToolError for what is no Exception."""
 
     async def guarded() -> T:
-        try:
+        with _as_tool_errors(name):
             return await make()
-        except (Exception, asyncio.CancelledError):
-            raise
-        except BaseException as exc:
-            raise _as_tool_error(name, exc) from exc
 
     return await on_background_loop(guarded)
 
 
-def _as_tool_error(name: str, exc: BaseException) -> ToolError:
-    """What is no Exception would end the process instead of the turn."""
-    return ToolError(f"{name} raised {type(exc).__name__}: {exc}")
+@contextmanager
+def _as_tool_errors(name: str) -> Iterator[None]:
+    """What is no Exception would end the process instead of the turn, and StopIteration cannot pass
+    through an event loop."""
+    try:
+        yield
+    except BaseException as exc:
+        if isinstance(exc, Exception | asyncio.CancelledError) and type(exc) is not StopIteration:
+            raise
+        raise ToolError(f"{name} raised {type(exc).__name__}: {exc}") from exc
 
 
 def _parsed_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:

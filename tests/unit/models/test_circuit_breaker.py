@@ -137,7 +137,8 @@ def test_a_model_is_left_alone_while_it_keeps_failing() -> None:
     assert flaky.calls == 2
     clock[0] = 30.0
     assert outcome(model) == "well"
-    assert model.circuit == Circuit()
+    assert model.breaker is not None
+    assert model.breaker.circuit == Circuit()
 
 
 def test_a_model_that_only_limits_the_rate_is_well() -> None:
@@ -166,4 +167,6 @@ def test_whoever_stops_waiting_is_no_failure() -> None:
             await call
         return model
 
-    assert asyncio.run(run()).circuit == Circuit()
+    breaker = asyncio.run(run()).breaker
+    assert breaker is not None
+    assert breaker.circuit == Circuit()
