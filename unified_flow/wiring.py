@@ -94,7 +94,7 @@ def wire(
     sessions = SessionStore.of(root)
     queue = queue_at(root)
     memory = MemoryStore.of(root)
-    given_modules = [located_module(each, Path.cwd()) for each in tool_modules or ()]
+    given_modules = [located_module(Path.cwd(), each) for each in tool_modules or ()]
     servers: list[McpServer] = []
     modules = None
     if tools is None:
@@ -190,7 +190,7 @@ def _guardrails(
 
 def _own_modules(settings: Settings, given: list[str]) -> ToolModules:
     """Each module once, whether the configuration or the command names it."""
-    configured = [located_module(each, Path.cwd()) for each in settings.tools.modules]
+    configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
     return ToolModules(list(dict.fromkeys([*configured, *given])))
 
 

@@ -133,7 +133,7 @@ def delete_session(
         raise typer.Exit(Code.FAILED)
     book, archive = _stores(home)
     book.forget(session)
-    grants_of(find_home(home)).forget_session(session)
+    grants_of(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
     keep = turns_needed(queue_at(home).entries())
     old = wait_for(prunable(archive.store, keep, datetime.now(UTC), newest=True))

@@ -12,15 +12,9 @@ FILE = "unified_flow.toml"
 NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
 
 
-def read_file(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    """The file that rules `home`, if there is one, and our settings in it as they stand there.
-    Raises ConfigError."""
-    path, data = read_tables(home)
-    return path, {key: value for key, value in data.items() if key not in NOT_OURS}
-
-
 def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
-    """As `read_file`, with the queue's tables."""
+    """The file that rules `home`, if there is one, and what is set in it, the queue's tables
+    among it. Raises ConfigError."""
     for path, keys in ((home / FILE, ()), (home / "pyproject.toml", ("tool", "unified_flow"))):
         data = _table(path, keys)
         if data is not None:

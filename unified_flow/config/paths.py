@@ -36,7 +36,7 @@ class _Holds:
     resolve: Callable[[Path, str], str]
 
 
-def located_module(spec: str, base: Path) -> str:
+def located_module(base: Path, spec: str) -> str:
     """The same tools whatever the working directory: a file beside `base` by its whole path."""
     module, colon, name = spec.partition(":")
     if is_module_path(module):
@@ -59,30 +59,20 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _module(home: Path, spec: str) -> str:
-    return located_module(spec, home)
-
-
 def _model(home: Path, name: str) -> str:
     file = name.removeprefix(LOCAL_PREFIX)
     return f"{LOCAL_PREFIX}{beside(home, file)}" if file not in ("", name) else name
 
 
-def _embedding_model(home: Path, name: str) -> str:
-    return beside(home, name) if name.endswith(GGUF) else name
-
-
-def _program(home: Path, command: str) -> str:
-    return beside(home, command) if "/" in command else command
-
-
-ModuleSpec = Annotated[str, _Holds(_module)]
+ModuleSpec = Annotated[str, _Holds(located_module)]
 """`module`, `module:name` or `file.py:name`."""
 ModelName = Annotated[str, _Holds(_model)]
 """A name, or `local:` and a file."""
-EmbeddingModel = Annotated[str, _Holds(_embedding_model)]
+EmbeddingModel = Annotated[
+    str, _Holds(lambda home, name: beside(home, name) if name.endswith(GGUF) else name)
+]
 """A name, or a .gguf file."""
-Program = Annotated[str, _Holds(_program)]
+Program = Annotated[str, _Holds(lambda home, name: beside(home, name) if "/" in name else name)]
 """A program by its name, or by its path if it has a slash."""
 
 

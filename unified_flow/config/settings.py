@@ -24,7 +24,7 @@ from pydantic_settings import (
 
 from interventions.home import HOME_VARIABLE
 from unified_flow.config.document_roots import DEFAULT_COLLECTION, DocumentRoot
-from unified_flow.config.file import FILE, NOT_OURS, read_file
+from unified_flow.config.file import FILE, NOT_OURS, read_tables
 from unified_flow.config.paths import LOCAL_PREFIX, ModelName, with_absolute_paths
 from unified_flow.config.tables import (
     DocumentSettings,
@@ -256,7 +256,8 @@ def load(
     **overrides: Unpack[SettingsOverrides],
 ) -> Settings:
     """Settings of `home`. An override that is None counts as not given. Raises ConfigError."""
-    where, file = read_file(home)
+    where, tables = read_tables(home)
+    file = {key: value for key, value in tables.items() if key not in NOT_OURS}
     _refuse_unknown_variables()
     given = {k: v for k, v in {"docs": docs, **overrides}.items() if v is not None}
     try:
@@ -303,14 +304,10 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     return ConfigError(f"setting {key!r} is wrong: {first['msg'].lower()}{source}", hint=as_list)
 
 
-def variable_of(path: tuple[int | str, ...]) -> str:
-    """The environment's variable that sets what stands there, or a whole table as JSON."""
-    return (PREFIX + NESTED.join(map(str, path))).upper()
-
-
 def variable_set(path: tuple[int | str, ...]) -> str | None:
-    """As it is written where it is set: it goes before the file."""
-    wanted = variable_of(path)
+    """The environment's variable, as it is written, that sets what stands there or a whole table as
+    JSON, if it is set: it goes before the file."""
+    wanted = (PREFIX + NESTED.join(map(str, path))).upper()
     return next((name for name in sorted(os.environ) if name.upper() == wanted), None)
 
 

@@ -11,20 +11,6 @@ MEMORY_CREATE = "memory.create"
 MEMORY_QUERY = "memory.query"
 MEMORY_UPDATE = "memory.update"
 
-BUILT_IN = frozenset(
-    {
-        CALCULATE,
-        DOC_SEARCH,
-        FILE_GLOB,
-        FILE_GREP,
-        FILE_READ,
-        HUMAN_ASK,
-        INTERNET_RESEARCH,
-        MEMORY_CREATE,
-        MEMORY_QUERY,
-        MEMORY_UPDATE,
-    }
-)
 SEARCHES = frozenset({DOC_SEARCH, INTERNET_RESEARCH})
-FAMILIES = frozenset(name.partition(".")[0] for name in BUILT_IN if "." in name)
+FAMILIES = frozenset({"doc", "file", "human", "internet", "memory"})
 """What stands before the dot, and so no server may be called."""

@@ -163,26 +163,15 @@ def moderator_of(
         return _own_moderator(settings.moderator)
     if settings.moderation_url is None:
         return None
+    from unified_flow.servers.keys import read_key
+
+    named = settings.moderation_key_env
     return EndpointModerator(
         settings.moderation_url,
-        api_key=_key(settings.moderation_key_env, environ),
+        api_key=None if named is None else read_key(named, environ=environ, needed=True),
         model=settings.moderation_model,
         timeout_s=settings.moderation_timeout_s,
     )
-
-
-def _key(variable: str | None, environ: Mapping[str, str]) -> str | None:
-    if variable is None:
-        return None
-    from unified_flow.servers.keys import read_key
-
-    if not environ.get(variable, "").strip():
-        raise ConfigError(
-            f"the environment variable {variable}, which should hold the key of the moderation"
-            " endpoint, is not set",
-            hint=f"export {variable}=..., or {SWITCH}=false",
-        )
-    return read_key(variable, environ=environ)
 
 
 def _own_moderator(spec: str) -> Moderator:

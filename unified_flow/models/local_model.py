@@ -12,7 +12,6 @@ from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.servers.llama_server import (
     ALIAS,
-    Address,
     LocalModelError,
     LocalServer,
     warm_address,
@@ -82,12 +81,9 @@ class LocalModel:
 
     async def served(self) -> OpenAIModel:
         """The model at its server, which is started if none runs. Raises as `complete` does."""
-        return await self._at(await asyncio.to_thread(self._find_address))
-
-    def _find_address(self) -> Address:
-        return warm_address(self._state, self.path) or self._server.start()
-
-    async def _at(self, address: Address) -> OpenAIModel:
+        address = await asyncio.to_thread(
+            lambda: warm_address(self._state, self.path) or self._server.start()
+        )
         if self._served is None or str(self._served.server.base_url) != address.url:
             if self._served is not None:
                 await self._served.aclose()

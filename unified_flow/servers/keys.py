@@ -20,8 +20,11 @@ def read_key(
     variable: str = DEFAULT_VARIABLE,
     file: Path | None = None,
     environ: Mapping[str, str] = os.environ,
+    *,
+    needed: bool = False,
 ) -> str | None:
-    """The key in `file` if one is named, else in `variable`; None if the default one is unset.
+    """The key in `file` if one is named, else in `variable`; None if the default one is unset and
+    none is `needed`.
 
     Raises ConfigError for a file that holds no usable key, and for a variable that was named
     on purpose and is not set: a server asked without its key only says "unauthorized".
@@ -31,10 +34,10 @@ def read_key(
     value = environ.get(variable, "")
     if value.strip():
         return _usable(value, f"the environment variable {variable}")
-    if variable != DEFAULT_VARIABLE:
+    if needed or variable != DEFAULT_VARIABLE:
         raise ConfigError(
-            f"the environment variable {variable}, which should hold the model's key, is not set",
-            hint=f"Set it (export {variable}=...), or name another in api_key_env or api_key_file.",
+            f"the environment variable {variable}, which should hold a server's key, is not set",
+            hint=f"Set it (export {variable}=...), or name another variable or file.",
         )
     return None
 

@@ -127,7 +127,10 @@ class LocalServer:
             "alias": ALIAS,
             "key": key,
             "context_tokens": self._context_tokens,
-            "threads": usable_cores(),
+            # More than these only slow each other down.
+            "threads": len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1,
             "embedding": self._embedding,
         }
         deadline = threading.Timer(self._start_timeout_s, self._process.kill)
@@ -254,13 +257,6 @@ def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
         limit = int((group / "memory.max").read_text())
         found.append(limit - int((group / "memory.current").read_text()))
     return min(found, default=None)
-
-
-def usable_cores() -> int:
-    """The cores that this process may use: more only slow each other down."""
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return max(1, os.cpu_count() or 1)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,9 +32,6 @@ class Grant(BaseModel):
     at: datetime = Field(default_factory=lambda: datetime.now(UTC))
     definition: str = ""
     hosts: tuple[str, ...] = ()
-
-    def holds(self, session_id: str) -> bool:
-        return self.session_id in (None, session_id)
 
     def __str__(self) -> str:
         scope = "always" if self.session_id is None else "for this session"
@@ -75,22 +72,18 @@ class GrantStore:
             ]
             grants[:] = [*others, grant]
 
-    def revoke(self, tool: str, *, session_id: str | None = None) -> int:
-        """How many grants of the tool are gone; all of them, or those of one session."""
-        return self._remove(
-            lambda g: g.tool == tool and (session_id is None or g.session_id == session_id)
-        )
-
-    def forget_session(self, session_id: str) -> int:
-        """How many grants held in that session, and are gone."""
+    def revoke(self, tool: str | None = None, *, session_id: str | None = None) -> int:
+        """How many grants are gone: of the tool, of the session, or of the tool in it."""
         if not self.path.exists():
             return 0
-        return self._remove(lambda g: g.session_id == session_id)
-
-    def _remove(self, is_meant: Callable[[Grant], bool]) -> int:
         with self._changing() as grants:
             before = len(grants)
-            grants[:] = [grant for grant in grants if not is_meant(grant)]
+            grants[:] = [
+                g
+                for g in grants
+                if (tool is not None and g.tool != tool)
+                or (session_id is not None and g.session_id != session_id)
+            ]
             return before - len(grants)
 
     def _read(self) -> _File:

@@ -79,7 +79,7 @@ class PermissionGate:
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
         known = self.grants.all() if grants is None else grants
-        given = [grant for grant in known if grant.tool == tool.name and grant.holds(session_id)]
+        given = [g for g in known if g.tool == tool.name and g.session_id in (None, session_id)]
         valid = [grant for grant in given if grant.definition == tool.definition]
         hosts = hosts_named(tool, args or {})
         seen = {host for each in valid for host in each.hosts}

@@ -174,17 +174,15 @@ class Toolbox:
 
 def _bounded(tool: Tool, output: ToolOutput) -> ToolOutput:
     """What a tool returns goes into the journal and to models. Raises ToolError for too much."""
-    length = _length(output.result) + sum(len(claim.claim) for claim in output.claims)
+    result = output.result
+    text = result if isinstance(result, str) else json.dumps(result, default=str)
+    length = len(text) + sum(len(claim.claim) for claim in output.claims)
     if length > MAX_RESULT_CHARS:
         raise ToolError(
             f"{tool.name} returned {length:,} characters; {MAX_RESULT_CHARS:,} at most",
             hint=f"Ask {tool.name} for less.",
         )
     return output
-
-
-def _length(result: Any) -> int:
-    return len(result) if isinstance(result, str) else len(json.dumps(result, default=str))
 
 
 def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

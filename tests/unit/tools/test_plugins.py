@@ -60,11 +60,11 @@ def test_a_module_offers_its_own_public_functions_or_what_it_marks(folder: Path)
 
 
 def test_a_file_needs_no_installation_and_its_place_is_kept(folder: Path) -> None:
-    spec = located_module("plain_tools:weather", folder)
+    spec = located_module(folder, "plain_tools:weather")
     assert spec == f"{folder}/plain_tools.py:weather"
     assert names(spec) == ["weather"]
-    assert located_module("sub/mine.py", folder) == f"{folder}/sub/mine.py"
-    assert located_module("json:dumps", folder) == "json:dumps", (
+    assert located_module(folder, "sub/mine.py") == f"{folder}/sub/mine.py"
+    assert located_module(folder, "json:dumps") == "json:dumps", (
         "what is installed goes by its name"
     )
 

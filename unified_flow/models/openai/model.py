@@ -100,13 +100,16 @@ class OpenAIModel:
         }
 
     def _warn_if_cut(self, reply: ModelReply, estimated: int) -> None:
-        if _is_cut(estimated, reply.prompt_tokens):
+        """If the server counted so few tokens of a prompt that it cannot have read it all. A cut
+        that takes less than half looks like a tokenizer that makes few tokens."""
+        counted = reply.prompt_tokens
+        if counted is not None and _SMALLEST_CONTEXT <= counted < estimated / 2:
             logger.warning(
                 "%s at %s read %s tokens of a prompt of about %s: it cuts what its context cannot"
                 " hold and tells nobody (Ollama: raise OLLAMA_CONTEXT_LENGTH)",
                 self.model,
                 self.server.endpoint,
-                reply.prompt_tokens,
+                counted,
                 estimated,
             )
 
@@ -127,9 +130,3 @@ def _labelled(label: dict[str, Any]) -> Iterator[None]:
 
 def _prompt_tokens(messages: list[dict[str, str]]) -> int:
     return sum(estimate_tokens(message["content"]) for message in messages)
-
-
-def _is_cut(estimated: int, counted: int | None) -> bool:
-    """True if the server counted so few tokens of a prompt that it cannot have read it all. A cut
-    that takes less than half looks like a tokenizer that makes few tokens."""
-    return counted is not None and _SMALLEST_CONTEXT <= counted < estimated / 2

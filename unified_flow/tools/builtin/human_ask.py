@@ -22,10 +22,8 @@ async def _run(args: AskArguments) -> ToolOutput:
             args.question,
             hint='resolve the intervention with --retry and --note "the answer"',
         )
-    claim = Claim(
-        claim=answer, confidence=1.0, source=tool_names.HUMAN_ASK
-    )  # whole, however long it is
-    return ToolOutput({"question": args.question, "answer": answer}, [claim])
+    whole = Claim(claim=answer, confidence=1.0, source=tool_names.HUMAN_ASK)
+    return ToolOutput({"question": args.question, "answer": answer}, [whole])
 
 
 HUMAN_ASK = Tool(
