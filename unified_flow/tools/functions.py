@@ -6,11 +6,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, TextIO, TypeVar, cast, get_type_hints, overload
 
 from pydantic import BaseModel, Field, create_model
 from pydantic.errors import PydanticUserError
@@ -147,12 +149,38 @@ async def await_in_background(name: str, make: Callable[[], Awaitable[T]]) -> T:
     return await on_background_loop(guarded)
 
 
+_FOREIGN: ContextVar[bool] = ContextVar("unified_flow.foreign", default=False)
+
+
+class _Stdout:
+    """`own`, or stderr for other people's code: stdout is for answers."""
+
+    def __init__(self, own: TextIO) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stderr if _FOREIGN.get() else self._own, name)
+
+
+@contextmanager
+def written_to_stderr() -> Iterator[None]:
+    """What is printed here, whatever other tasks and threads print meanwhile."""
+    if not isinstance(sys.stdout, _Stdout):
+        sys.stdout = cast("TextIO", _Stdout(sys.stdout))
+    before = _FOREIGN.set(True)
+    try:
+        yield
+    finally:
+        _FOREIGN.reset(before)
+
+
 @contextmanager
 def _as_tool_errors(name: str) -> Iterator[None]:
     """What is no Exception would end the process instead of the turn, and StopIteration cannot pass
     through an event loop."""
     try:
-        yield
+        with written_to_stderr():
+            yield
     except BaseException as exc:
         if isinstance(exc, Exception | asyncio.CancelledError) and type(exc) is not StopIteration:
             raise

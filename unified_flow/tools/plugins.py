@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -16,12 +16,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel
-
 from unified_flow.config.paths import is_module_path
 from unified_flow.errors import ConfigError
-from unified_flow.tools import Tool, ToolOutput
-from unified_flow.tools.functions import await_in_background, from_function, is_marked
+from unified_flow.tools import Tool
+from unified_flow.tools.functions import (
+    await_in_background,
+    from_function,
+    is_marked,
+    written_to_stderr,
+)
 
 GROUP = "unified_flow.tools"
 OUR_PACKAGES = frozenset({"unified_flow", "interventions", "monitor"})
@@ -49,13 +52,11 @@ class ToolModules:
         if not self._specs or self._changed_at == self._files():
             return self._tools
         if self._changed_at is not None:
-            for name in self._own_modules():
+            for name in {name for spec in self._specs for name in _beside(spec)}:
                 del sys.modules[name]
             importlib.invalidate_caches()
         self._changed_at = {}  # what fails is loaded anew
         self._tools = tuple(tool for spec in self._specs for tool in _of_spec(spec))
-        for name in self._own_modules():
-            sys.modules[name].__dict__.setdefault("print", _print_to_stderr)
         self._changed_at = self._files()
         return self._tools
 
@@ -66,9 +67,6 @@ class ToolModules:
             for spec in self._specs
             if (files := {path for path in _beside(spec).values() if path.is_file()})
         }
-
-    def _own_modules(self) -> set[str]:
-        return {name for spec in self._specs for name in _beside(spec)}
 
     def _files(self) -> dict[Path, int]:
         files = {path for spec in self._specs for path in _beside(spec).values()}
@@ -118,9 +116,8 @@ def _of_spec(spec: str) -> list[Tool]:
 
 @contextmanager
 def loading(origin: str, hint: str) -> Iterator[None]:
-    """What is printed meanwhile goes to stderr: stdout is for answers."""
     try:
-        with redirect_stdout(sys.stderr):
+        with written_to_stderr():
             yield
     except ConfigError:
         raise
@@ -133,10 +130,6 @@ def object_of(spec: str) -> Any:
     """What `module:name` or `path/to/file.py:name` names. Raises whatever its import raises."""
     module_name, _, name = spec.partition(":")
     return getattr(_module(module_name), name)
-
-
-def _print_to_stderr(*values: object, file: Any = None, **options: Any) -> None:
-    print(*values, file=file or sys.stderr, **options)
 
 
 def _module(named: str) -> ModuleType:
@@ -197,13 +190,11 @@ def _tools_of_module(module: ModuleType) -> list[Any]:
 
 def _as_tool(value: Any, origin: str) -> Tool:
     if isinstance(value, Tool):
-        return replace(value, run=partial(_run_in_background, value))
+        return replace(
+            value, run=lambda args: await_in_background(value.name, partial(value.run, args))
+        )
     if inspect.isroutine(value):
         return from_function(value, source=origin)
     raise ConfigError(
         f"{origin}: {type(value).__name__} is no tool", hint="a tool is a function, or a Tool"
     )
-
-
-async def _run_in_background(tool: Tool, args: BaseModel) -> ToolOutput:
-    return await await_in_background(tool.name, partial(tool.run, args))

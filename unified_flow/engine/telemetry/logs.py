@@ -68,9 +68,11 @@ def _loggers() -> tuple[logging.Logger, logging.Logger]:
 class _Terminal(logging.Handler):
     """A line that repeats the one before is left out: what is full is full for a whole batch."""
 
+    _last = ""
+
     def emit(self, record: logging.LogRecord) -> None:
-        if (line := self.format(record)) != getattr(self, "last", None):
-            self.last = line
+        if (line := self.format(record)) != self._last:
+            self._last = line
             print(line, file=sys.stderr)
 
 

@@ -68,8 +68,8 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
     found: list[Sentence] = []
     for start, end in sentences(text):
         sentence = text[start:end]
-        if _is_markup(sentence):
-            continue
+        if sentence.startswith(("#", ".. ")):
+            continue  # a heading or a directive names what follows and states nothing
         # The words of an address are no words of the sentence.
         prose = _ADDRESS.sub(" ", sentence)
         found.append(
@@ -86,11 +86,6 @@ def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:
             )
         )
     return tuple(found)
-
-
-def _is_markup(sentence: str) -> bool:
-    """A heading or a directive: it names what follows and states nothing."""
-    return sentence.startswith(("#", ".. "))
 
 
 def found_passages(results: Iterable[ToolResult]) -> tuple[Passage, ...]:

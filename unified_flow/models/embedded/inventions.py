@@ -99,7 +99,8 @@ def invented(
         plain = _INLINE_CODE.sub(" ` ", statement)
         found += [
             number
-            for number in _NUMBER.findall(_without_words(plain))
+            # Not the 8 of UTF-8 nor the 3 of py3, which are names.
+            for number in _NUMBER.findall(re.sub(r"[^\W\d_][\w-]*", " ", plain))
             if not _forms(number) & numbers and not _is_converted(number, quantities)
         ]
         if same:
@@ -118,11 +119,6 @@ def plain_words(text: str) -> str:
 def _forms(number: str) -> set[str]:
     """3,500, 3500 and 3.500 are one number, and so are 1.5 and 1,5."""
     return {number.replace(",", ""), number.replace(".", ""), number.replace(",", ".")}
-
-
-def _without_words(text: str) -> str:
-    """Numbers that stand alone: not the 8 of UTF-8 nor the 3 of py3, which are names."""
-    return re.sub(r"[^\W\d_][\w-]*", " ", text)
 
 
 def _names(statement: str, capitals_tell: bool) -> Iterator[str]:
