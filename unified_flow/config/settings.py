@@ -37,10 +37,12 @@ from unified_flow.config.tables import (
     NamedCollection,
     ResearchSettings,
     Roles,
+    Seconds,
     ServeSettings,
     Size,
     ToolSettings,
     VectorSettings,
+    setting,
     table_in,
 )
 from unified_flow.config.tool_names import FAMILIES
@@ -91,50 +93,37 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    docs: list[DocumentRoot] = Field(
-        default=[], description="files, folders and web pages to answer from"
-    )
-    collection: str = Field(
-        default=DEFAULT_COLLECTION, description="the index to answer from when none is named"
-    )
-    collections: dict[str, NamedCollection] = Field(
-        default={}, description="more indexes, by the name that --collection uses"
+    docs: list[DocumentRoot] = setting([], "files, folders and web pages to answer from")
+    collection: str = setting(DEFAULT_COLLECTION, "the index to answer from when none is named")
+    collections: dict[str, NamedCollection] = setting(
+        {}, "more indexes, by the name that --collection uses"
     )
     documents: DocumentSettings = DocumentSettings()
-    model: ModelName = Field(
-        default=EMBEDDED,
-        description="`embedded`, `local`, a [models.*] table, or a model of `base_url`",
+    model: ModelName = setting(
+        EMBEDDED, "`embedded`, `local`, a [models.*] table, or a model of `base_url`"
     )
-    base_url: str | None = Field(default=None, description="OpenAI-compatible endpoint, with /v1")
-    api_key_env: str = Field(
-        default="OPENAI_API_KEY", description="variable that holds the key of `base_url`"
-    )
-    api_key_file: Path | None = Field(
-        default=None, description="file that holds the key of `base_url`, instead"
-    )
-    timeout_s: float = Field(default=60.0, gt=0, description="seconds for one call of a model")
-    models: dict[str, ModelSettings] = Field(
-        default={}, description="more endpoints, by the name that `model` and [roles] use"
+    base_url: str | None = setting(None, "OpenAI-compatible endpoint, with /v1")
+    api_key_env: str = setting("OPENAI_API_KEY", "variable that holds the key of `base_url`")
+    api_key_file: Path | None = setting(None, "file that holds the key of `base_url`, instead")
+    timeout_s: Seconds = setting(60.0, "seconds for one call of a model")
+    models: dict[str, ModelSettings] = setting(
+        {}, "more endpoints, by the name that `model` and [roles] use"
     )
     roles: Roles = Roles()
-    size: Size = Field(
-        default="auto",
-        description="of `model`: `small` leaves to rules what they do better, `large` does it all;"
+    size: Size = setting(
+        "auto",
+        "of `model`: `small` leaves to rules what they do better, `large` does it all;"
         " `auto` takes a model from a local file for small",
     )
     local: LocalSettings = LocalSettings()
-    policy: PolicyName = Field(
-        default="fail_fast", description="what a failure does: `fail_fast`, `graceful` or `silent`"
+    policy: PolicyName = setting(
+        "fail_fast", "what a failure does: `fail_fast`, `graceful` or `silent`"
     )
     graceful: GracefulSettings = GracefulSettings()
-    language: Language = Field(
-        default="en", description="of the messages to users when something fails"
-    )
-    roots: list[Path] = Field(
-        default=[], description="folders that file tools may read; docs if none"
-    )
-    recipes: Path | None = Field(
-        default=None, description="folder of recipes that replace the packaged ones; else recipes/"
+    language: Language = setting("en", "of the messages to users when something fails")
+    roots: list[Path] = setting([], "folders that file tools may read; docs if none")
+    recipes: Path | None = setting(
+        None, "folder of recipes that replace the packaged ones; else recipes/"
     )
     limits: Limits = Limits()
     tools: ToolSettings = ToolSettings()
@@ -142,8 +131,8 @@ class Settings(BaseSettings):
     vectors: Vectors = VectorSettings()
     guardrails: GuardrailSettings = GuardrailSettings()
     serve: ServeSettings = ServeSettings()
-    mcp: dict[ServerName, McpSettings] = Field(
-        default={}, description="MCP servers, whose tools are called NAME.tool"
+    mcp: dict[ServerName, McpSettings] = setting(
+        {}, "MCP servers, whose tools are called NAME.tool"
     )
 
     @classmethod
