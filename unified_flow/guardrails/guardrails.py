@@ -102,7 +102,7 @@ class Guardrails:
         return (state_folder(self._home) / DATABASE_FILE).exists()
 
     def store(self) -> GuardrailStore:
-        """Raises ConfigError where the extra is missing."""
+        """Opened once. Raises ConfigError where the extra is missing."""
         with self._opening:
             if self._store is None:
                 self._store = open_store(self._home, self._settings)

@@ -9,33 +9,18 @@ stand for it. A word without any sign of disguise stays as it is, so that innoce
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Collection, Mapping
 from functools import cache
+from pathlib import Path
 
-# Default_Ignorable_Code_Point of Unicode.
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+_CHARACTERS = tomllib.loads(Path(__file__).with_name("characters.toml").read_text("utf-8"))
+_INVISIBLE, _MARKS, _BOXED, _LONG, _MARKED = (
+    re.compile(f"[{_CHARACTERS[name]}]")
+    for name in ("invisible", "marks", "boxed", "long", "marked_latin")
 )
-# Combining marks that do not compose, strokes through letters, the pointing of Hebrew and Arabic.
-_MARKS = re.compile(
-    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
-    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0640]"
-)
-# Letters in circles, squares and flags, which the compatibility form leaves alone.
-_BOXED = re.compile("[\U0001f150-\U0001f169\U0001f170-\U0001f189\U0001f1e6-\U0001f1ff]")
-# Single characters that the compatibility form writes with up to eighteen, so that none takes long.
-_LONG = re.compile("[\u3300-\u3357\ufdfa\ufdfb]")
-# Scripts without spaces are read letter by letter: Thai, Lao, Myanmar, Khmer, Hiragana, Han.
-_UNSPACED = (
-    "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u309f\u2e80-\u2fdf\u3005-\u3007"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff"
-# Vowel signs of Indic scripts are part of a word, though Python counts them as no letters.
-_INDIC = "\u0900-\u0963\u0966-\u0dff"
+_UNSPACED, _KATAKANA, _INDIC = (_CHARACTERS[name] for name in ("unspaced", "katakana", "indic"))
 _WORD = re.compile(rf"[{_UNSPACED}]|[{_KATAKANA}]+|(?:[^\W_{_UNSPACED}{_KATAKANA}]|[{_INDIC}])+")
 
 _DIGITS = "0123456789"
@@ -62,7 +47,6 @@ _NAME = re.compile(
 )
 # Letters of their own in German, the Nordic languages and Spanish: `schwül`, `fån`, `año`.
 _OWN_LETTERS = frozenset("åäöøüñ")
-_MARKED = re.compile("[\u00df-\u00f6\u00f8-\u024f\u1ea0-\u1eff]")
 
 
 def visible(text: str) -> str:

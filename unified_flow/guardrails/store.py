@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -35,7 +34,6 @@ class ActiveRules:
 
     rules: UserRules
     matcher: Matcher
-    version: Version
 
 
 class GuardrailStore:
@@ -45,8 +43,7 @@ class GuardrailStore:
         self._database = database
         self._outbox = DecisionOutbox(outbox)
         self.named = database.named
-        self._active: OrderedDict[str, ActiveRules] = OrderedDict()
-        self._lock = Lock()
+        self._built = lru_cache(MOST_MATCHERS)(self._build)
 
     def close(self) -> None:
         self._database.close()
@@ -55,23 +52,12 @@ class GuardrailStore:
         """None for a user without rules. Read and built anew only after a change; the matchers of
         the users seen last stay in memory."""
         version = self.version(user_id)
-        if version is None:
-            return None
-        with self._lock:
-            known = self._active.get(user_id)
-            if known is not None and known.version == version:
-                self._active.move_to_end(user_id)
-                return known
+        return None if version is None else self._built(user_id, version)
+
+    def _build(self, user_id: str, _version: Version) -> ActiveRules | None:
+        """The version was read first: rules that are newer are read once more, never less."""
         rules = self.rules(user_id)
-        if rules is None:
-            return None
-        # The version was read first: rules that are newer are read once more, never less.
-        active = ActiveRules(rules, Matcher(rules.rules()), version)
-        with self._lock:
-            self._active[user_id] = active
-            while len(self._active) > MOST_MATCHERS:
-                self._active.popitem(last=False)
-        return active
+        return None if rules is None else ActiveRules(rules, Matcher(rules.rules()))
 
     def version(self, user_id: str) -> Version | None:
         """Of the user's rules; None if there are none. What a turn pays when nothing changed."""

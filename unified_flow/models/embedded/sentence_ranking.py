@@ -1,27 +1,19 @@
 """Sentences in the order in which they answer a question, and whether any of them does.
 
 No feature depends on a subject: they measure where the question's words occur and whether a
-sentence looks like an answer of the kind asked for, mostly from 0 to 1.
-
-SENTENCE: conditional logit over the sentences of the eight best passages (one choice for each
-question; L2 penalty 0.0005). ANSWERABLE: logistic regression, questions asked with and without
-the article that answers them. Both fitted on SQuAD-form questions, cross-validated by article:
-`python benchmarks/answers.py DATASET --fit` fits them again on any such set and prints both
-tables and what they reach on articles that they were not fitted on. There, before anything is
-refused, the best sentence held the answer to 0.787 of the questions and one of the best three
-to 0.941; of the questions without their article 0.871 were refused, of the others 0.025.
-
-One number is set by hand: the fit gives -0.64 to `new_terms`, two thirds of which did better in
-Chinese and no worse in German.
+sentence looks like an answer of the kind asked for, mostly from 0 to 1. What each
+weighs, and how that was fitted, is in `weights.toml`.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from pathlib import Path
 
 from unified_flow.lib.text import words
 from unified_flow.models.embedded.excerpts import (
@@ -33,26 +25,9 @@ from unified_flow.models.embedded.excerpts import (
 )
 from unified_flow.models.embedded.parsed_question import ParsedQuestion
 
-SENTENCE: dict[str, float] = {
-    "count": 3.09,
-    "local": 2.01,
-    "only_here": 1.76,
-    "words": 4.02,
-    "focus": 0.77,
-    "beside": 1.57,
-    "continued": 1.22,
-    "earlier": 1.24,
-    "passage": 4.56,
-    "new_terms": -0.45,
-    "kind": 1.61,
-}
-ANSWERABLE: dict[str, float] = {
-    "bias": -10.35,
-    "passage": 20.46,
-    "nearby": 2.57,
-    "names": 2.33,
-    "kind": 2.29,
-}
+_WEIGHTS = tomllib.loads(Path(__file__).with_name("weights.toml").read_text(encoding="utf-8"))
+SENTENCE: dict[str, float] = _WEIGHTS["sentence"]
+ANSWERABLE: dict[str, float] = _WEIGHTS["answerable"]
 
 # The least probability of an answer. Chosen so that an unanswerable question is refused
 # seven times in eight, and an answerable one three times in a hundred.
