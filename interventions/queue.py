@@ -299,7 +299,7 @@ def queue_at(home: Path | str | None = None) -> InterventionQueue:
     """The queue of a home, with the settings of that home."""
     place = _home(home)
     settings = asdict(queue_settings(place))
-    del settings["refuse_when_full"]  # is for whoever begins turns
+    del settings["refuse_when_full"]  # is for what begins turns
     return InterventionQueue(place, **settings)
 
 

@@ -92,7 +92,7 @@ def serve(arguments: Sequence[str], port: int) -> None:
         command = shlex.join([sys.executable, "-m", "monitor", *arguments])
         server = MonitorServer(command, listener.getsockname()[1], secrets.token_urlsafe(24))
         print(server.address, flush=True)
-        print("ctrl+c ends it; whoever has this address can triage", file=sys.stderr)
+        print("ctrl+c ends it; anybody with this address can triage", file=sys.stderr)
         # A page that is open would otherwise be waited for.
         web.run_app(server._make_app(), sock=listener, print=None, shutdown_timeout=1)
 

@@ -66,7 +66,7 @@ def resolve(
     as_json: AsJson = False,
     **change: Unpack[ChangeFlags],
 ) -> None:
-    """Close interventions as solved, with a note for whoever meets the failure again."""
+    """Close interventions as solved, with a note for the next person who meets the failure."""
     if not note_text.strip():
         raise UsageError("a resolution needs a note", hint='--note "what you mended"')
     queue = the_queue(home)

@@ -1,9 +1,9 @@
 """One writer at a time among processes and threads, with a time-out.
 
 The lock is the `flock` that `filelock` takes of the same file, so that any program that holds it
-with plain `filelock` is safe. A `flock` with a time-out has to be polled, and whoever has just
-released it would win it again. So who waits says so, by a shared lock of a second file, and who
-comes straight back lets the waiting go first.
+with plain `filelock` is safe. A `flock` with a time-out has to be polled, and a process that has
+just released it would win it again. So who waits says so, by a shared lock of a second file, and
+who comes straight back lets the waiting go first.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FairLock:
 
 def _take(path: Path, kind: int) -> int | None:
     """None if somebody else has it. The file is opened anew each time: so threads exclude each
-    other, too, and so does whoever meets a file that was put in the place of a deleted one."""
+    other too, and so do those that meet a file that was put in the place of a deleted one."""
     descriptor = open_private(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -86,7 +86,7 @@ class ReopenForm(ConfirmForm):
 
 
 class UndoForm(ConfirmForm):
-    """Takes back the last change, whoever made it; so it shows the last ones first."""
+    """Takes back the last change of anybody; so it shows the last ones first."""
 
     VERB = "Undo"
     DONE = "undid the last change of"

@@ -71,6 +71,7 @@ def test_a_model_that_remembers_all_the_same_is_refused(
     model.script = script(planner=[WRITE, COMPLETE])
     prompts = _prompts(model, lambda: model_service.ask(SAID))
     assert "memory.create" not in prompts, "a tool that may not be used is not offered"
+    assert "human.ask" not in prompts, "nobody is there who could answer"
     assert _memories(model_service.home) == []
     (waiting,) = model_service.triage("GET", "/interventions").json()["interventions"]
     assert waiting["tool"] == "memory.create"

@@ -186,6 +186,7 @@ def test_a_planner_that_insists_on_what_was_refused_ends_in_an_answer(home: Path
 
 
 TOOL = '''
+import sys
 from helper import rate
 
 print("loading")
@@ -194,6 +195,7 @@ print("loading")
 def price(item: str) -> str:
     """What it costs."""
     print("asking for", item)
+    sys.stdout.write("written ")
     return f"{item}: {rate()} crowns"
 '''
 
@@ -227,3 +229,4 @@ def test_a_mended_tool_runs_as_it_is_now(
     printed = capsys.readouterr()
     assert printed.out == "", "stdout is for answers"
     assert "asking for tea" in printed.err
+    assert "written" in printed.err

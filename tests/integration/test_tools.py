@@ -347,6 +347,20 @@ def test_a_server_that_dies_in_the_middle_is_an_intervention_and_a_resume_starts
     assert again.returncode == 0, again.stderr
 
 
+def test_an_optional_server_that_dies_in_the_middle_costs_only_its_tools(
+    served_home: Path, model_server: ModelServer
+) -> None:
+    config = served_home / "unified_flow.toml"
+    config.write_text(config.read_text() + "optional = true\n")
+    done = Asked(served_home, model_server)("test.die", code=7)
+    assert done.returncode == 0, done.stderr
+    [completed] = [li for li in journal_lines(served_home) if li["event"] == "tool_completed"]
+    assert not completed["output"]["success"]
+    shown = run("unified-flow", "turns", "show", 1, home=served_home).stdout
+    assert "without the tools of test: the MCP server test went away while die ran" in shown
+    assert open_entries(served_home) == []
+
+
 PLANTED = [
     ("append", {"path": "planted", "text": "owned"}, "ToolDeniedError"),
     ("test.note", {"text": "owned"}, "ToolDeniedError"),

@@ -164,17 +164,24 @@ def serve_stdio() -> None:
 
 
 def serve_with_sdk(*, port: int | None) -> None:
-    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver import Context, MCPServer
     from mcp.types import ToolAnnotations
 
     async def hang_the_loop() -> str:
         return hang()
 
+    async def grow_and_tell(context: Any) -> str:
+        server.add_tool(say, name="more")
+        await context.notify_tools_changed()
+        return "grown"
+
+    grow_and_tell.__annotations__["context"] = Context
+    own: dict[str, Callable[..., Any]] = {HANGS: hang_the_loop, "grow": grow_and_tell}
     server = MCPServer("test")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for name, tool in TOOLS.items():
         server.add_tool(
-            hang_the_loop if name == HANGS else tool,
+            own.get(name, tool),
             name=name,
             description=tool.__doc__,
             annotations=reads if name in READS else None,

@@ -150,6 +150,14 @@ def test_a_model_without_a_server_is_refused_with_the_way_out(home: Path) -> Non
     assert "--base-url" in (raised.value.hint or "")
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "0"])
+def test_a_time_is_a_finite_one(home: Path, value: str) -> None:
+    file = home / "unified_flow.toml"
+    file.write_text(f'[mcp.a]\ncommand = "true"\ntimeout_s = {value}\n')
+    with pytest.raises(ConfigError, match=r"mcp\.a\.timeout_s"):
+        load(home)
+
+
 def test_a_server_is_not_called_as_built_in_tools_are(home: Path) -> None:
     services = wire(home, docs=[home])
     names = [tool.name for tool in services.toolbox]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def refresh_documents(
     flow: UnifiedFlow, *, show: bool, again: bool = False
 ) -> RetrievalError | None:
-    """Index what is new or changed, with a progress bar for whoever watches.
+    """Index what is new or changed, with a progress bar on a terminal.
 
     Once for each process, unless `again`. Returns what kept it from being done: the turn meets the
     same trouble in doc.search, where it becomes an intervention.

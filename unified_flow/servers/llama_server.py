@@ -92,7 +92,7 @@ class LocalServer:
     def stop(self) -> None:
         process = self._process
         if process is not None and self._lock.locked():
-            process.kill()  # whoever waits for it to start learns that it has ended
+            process.kill()  # a call that waits for its start learns that it has ended
         with self._lock:
             self._end()
 

@@ -1,7 +1,7 @@
 """httpx's errors about a model server: which server was asked, why it refused, what to do.
 
 "All connection attempts failed" helps nobody who has two servers. An error keeps its type, so that
-whoever sorts errors by type need not know this module. A refusal (any status but 2xx) carries the
+code that sorts errors by type need not know this module. A refusal (any status but 2xx) carries the
 server's own words, bounded and without the key; the attached response keeps the few headers that a
 policy or a person needs (Retry-After, the request id).
 """
@@ -123,7 +123,7 @@ def _redacted(text: str, secret: str | None) -> str:
 
 
 def hinted(error: Error, hint: str | None) -> Error:
-    """Whoever shows an error shows its `hint`; httpx's classes have no such attribute."""
+    """An error is shown with its `hint`, an attribute that httpx's classes lack."""
     vars(error)["hint"] = hint
     return error
 

@@ -66,7 +66,7 @@ def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], li
         except Unresolvable as exc:
             raise ToolError(
                 f"{name} has a schema that refers to {exc.ref!r}, which is not in it",
-                hint="nothing is fetched for a schema; tell whoever made the server",
+                hint="nothing is fetched for a schema; tell the maker of the server",
             ) from exc
         except RecursionError as exc:
             raise ToolError(f"{name} has a schema that refers to itself without end") from exc

@@ -33,7 +33,7 @@ class PermissionDecision:
 
 PermissionReply = Scope | Literal["no"]
 Asker = Callable[[Tool, Mapping[str, Any], str], Awaitable[PermissionReply]]
-"""Asks whoever sits at the terminal whether the tool may run with these arguments, and says why it
+"""Asks the person at the terminal whether the tool may run with these arguments, and says why it
 asks; raises EOFError or KeyboardInterrupt as prompts do."""
 
 

@@ -61,7 +61,7 @@ def digest(value: Any) -> str:
 
 
 class Journal:
-    """Appends events to one turn's journal. Whoever has it open runs the turn, alone.
+    """Appends events to one turn's journal. The process that has it open runs the turn, alone.
 
     The lock is the file's own, so it ends with its holder's life however that ends; a child that
     is forked meanwhile gets no share in it. Raises BlockingIOError if another process, or this

@@ -367,14 +367,19 @@ def test_only_the_tools_that_the_settings_name_are_used(tmp_path: Path) -> None:
     with_box(stdio(include=["s*", "add"], exclude=["sleep"]), tmp_path, body)
 
 
-def test_tools_that_come_later_are_there_for_the_next_plan(tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["2025-06-18", "the newest"])
+def test_tools_that_come_later_are_there_for_the_next_plan(tmp_path: Path, protocol: str) -> None:
     async def body(box: Toolbox) -> None:
         with pytest.raises(ToolNotFoundError):
             await call(box, "test.more", text="x")
         await call(box, "test.grow")
+        async with asyncio.timeout(10):
+            while "test.more" not in {tool.name for tool in box}:
+                await box.open()
         assert (await call(box, "test.more", text="x")).result == {"result": "x"}
 
-    with_box(stdio(), tmp_path, body)
+    how = [] if protocol == mcp_server.PROTOCOL else ["sdk"]
+    with_box(stdio(args=[SCRIPT, *how]), tmp_path, body)
 
 
 def test_an_optional_server_that_is_gone_costs_only_its_tools(tmp_path: Path) -> None:
@@ -385,6 +390,29 @@ def test_an_optional_server_that_is_gone_costs_only_its_tools(tmp_path: Path) ->
 
     gone = McpSettings(command="no-such-program", optional=True)
     with_box(gone, tmp_path, body)
+
+
+def test_an_optional_server_that_dies_in_a_call_has_no_tools_for_a_while(tmp_path: Path) -> None:
+    async def body(box: Toolbox) -> None:
+        with pytest.raises(ToolServerError):
+            await call(box, "test.die", code=7)
+        assert "exit code 7" in box.lacking["test"]
+        await box.open()
+        assert list(box) == []
+
+    with_box(stdio(optional=True), tmp_path, body)
+
+
+def test_a_grant_of_a_server_s_tool_covers_its_command_and_its_environment(tmp_path: Path) -> None:
+    definitions = set()
+
+    async def body(box: Toolbox) -> None:
+        await box.open()
+        definitions.add(next(tool.definition for tool in box if tool.name == "test.add"))
+
+    for over in ({}, {"env": {"LEVEL": "2"}}, {"env_from": ["HOME"]}, {"args": [SCRIPT, "banner"]}):
+        with_box(stdio(**over), tmp_path, body)
+    assert len(definitions) == 4
 
 
 def test_what_is_no_text_is_kept_among_the_files_of_the_turn(tmp_path: Path) -> None:

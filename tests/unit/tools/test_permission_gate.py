@@ -210,4 +210,13 @@ def test_a_grant_of_the_network_holds_for_the_host_that_a_person_saw(store: Gran
         assert verdict(told) == "denied", told
     assert verdict("https://docs.example/a") == "allowed"
     assert len(person.asked) == 9
+    for args in (
+        {"url": "docs.example/a"},
+        {"host": "docs.example"},
+        {"baseUrls": ["docs.example"]},
+    ):
+        assert asyncio.run(gate.admit(web(), args, session_id="s")).verdict == "allowed"
+    for args in ({"url": "evil.example/a"}, {"to": {"endpoint": "evil.example:80"}}):
+        person.replies.append("no")
+        assert asyncio.run(gate.admit(web(), args, session_id="s")).verdict == "denied", args
     assert {grant.hosts for grant in store.all()} == {("docs.example",), ("more.example",)}

@@ -86,6 +86,12 @@ def test_a_tool_that_takes_too_long_is_stopped() -> None:
         asyncio.run(box.call(*box.check(ToolRequest(tool="text.repeat", args={"text": "a"}))))
 
 
+@pytest.mark.parametrize("timeout_s", [0, -1, float("inf"), float("nan")])
+def test_a_tool_has_a_finite_time(timeout_s: float) -> None:
+    with pytest.raises(ConfigError, match="timeout_s is"):
+        tool(timeout_s=timeout_s)
+
+
 def test_what_a_tool_raises_comes_as_it_is() -> None:
     box = Toolbox([tool(own_time_out)])
     with pytest.raises(TimeoutError, match="the printer is slow") as caught:

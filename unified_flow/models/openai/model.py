@@ -30,7 +30,7 @@ _SMALLEST_CONTEXT = 1000  # a server that leaves out what it had cached counts f
 
 class OpenAIModel:
     """`timeout_s` bounds a call as a whole, from connecting to the last byte. `larger_context`
-    is the advice to whoever's prompt does not fit."""
+    is the advice for a prompt that does not fit."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class OpenAIModel:
 @contextmanager
 def _labelled(label: dict[str, Any]) -> Iterator[None]:
     """An exception that passes here carries `label` as its `model_call`. It keeps its type, so
-    that whoever sorts errors by type need not know this module."""
+    that code that sorts errors by type need not know this module."""
     try:
         yield
     except Exception as exc:  # only to be labelled: the boundary reports it

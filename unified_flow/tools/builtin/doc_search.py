@@ -1,6 +1,6 @@
 """`doc.search`: passages of the user's documents for a question, through any Retriever.
 
-What the conversation is about weighs in, whoever made the plan: it comes with the caller.
+What the conversation is about weighs in: it comes with the caller, not with the plan.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ async def _run(args: AskArguments) -> ToolOutput:
 
 HUMAN_ASK = Tool(
     name=tool_names.HUMAN_ASK,
-    description="Ask a person. The answer comes later, by whoever sees the question.",
+    description="Ask a person. The answer comes later.",
     arguments=AskArguments,
     access=frozenset(),
     run=_run,
