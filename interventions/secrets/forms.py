@@ -1,214 +1,231 @@
-"""Secrets inside text, found by form and by the name before them: tokens, flags, headers."""
+"""Secrets inside text: by their form, and by the name before them, whatever joins the two.
+
+One pass looks at the words; only one that is, or ends, a secret's name is looked at with its
+surroundings. How names and values are written is a table, `forms.toml`.
+"""
 
 from __future__ import annotations
 
 import re
 
 from interventions.secrets.issued import mask_tokens
-from interventions.secrets.names import MASK, NameKind, hides, name_kind, words
-from interventions.secrets.prose import mask_stated
+from interventions.secrets.names import MASK, NameKind, name_kind, words
+from interventions.secrets.prose import stated_value
+from interventions.secrets.values import (
+    begins_prose,
+    is_code,
+    is_harmless,
+    is_harmless_bare,
+    is_masked,
+    is_placeholder,
+    is_said,
+    is_sentence,
+    patterns,
+)
 
-_PEM = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}(?:KEY|CERTIFICATE|MESSAGE)[A-Z0-9 ]{0,20}-----"
-    r".*?(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
-    re.DOTALL,
-)
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@:\"'<>]{0,200}:[^\s/\"'<>]{1,200}(?=@)")
-_URL_TOKEN_USER = re.compile(r"(?<=://)[A-Za-z0-9_\-]{20,200}(?=@)")
+Span = tuple[int, int]
 
-_MASK_START = MASK[:-1]
+_WHOLE = {hint: re.compile(form) for hint, form in patterns("whole").items()}
+_JOIN = re.compile("|".join(f"(?P<{name}>{form})" for name, form in patterns("join").items()))
+_VALUE = re.compile("|".join(patterns("value").values()))
+_TEXT = {name: re.compile(form) for name, form in patterns("text").items()}
+_WORD = re.compile(r"[^\W\d][\w\-]*+")
 
-_BEARER = re.compile(r"\b(Bearer|Basic|Digest|Token)(\s+)[A-Za-z0-9._~+/\-]{8,}=*", re.IGNORECASE)
-_PARAMETER = r"[\w\-.$!#%&*+^|~]++=(?:\"[^\"\n]*+\"?|[^\s,;\"']*+)"
-_PARAMETERS = rf"{_PARAMETER}(?:[ \t]*+[,;][ \t]*+{_PARAMETER})*+"
-_DIGEST = re.compile(rf"\b(?P<key>Digest)(?P<join>[ \t]{{1,3}}){_PARAMETERS}", re.IGNORECASE)
-
-# After `%` come two digits that are no part of the name: `%3Fpassword%3D`.
-_NAME = re.compile(
-    r"(?<![\w.\-])(?:(?<=%)[0-9A-Fa-f]{2})?+(?P<key>[\w.\-]++)"
-    r"(?:\\{0,7}[\"']|%(?:25)*+2[27])?[ \t]{0,3}"
-    r"(?P<sign>:=|=>|=|:|%(?:25)*+3[DdAa])[ \t]{0,3}(?:\[[ \t]{0,3}(?=[\"'\\]))?"
-)
-_VALUE = re.compile(
-    r"[bfru]?\"(?:[^\"\\\n]|\\.)*+\"?|[bfru]?'(?:[^'\\\n]|\\.)*+'?"
-    r"|(?P<mark>\\{1,7}[\"'])(?:(?!(?<!\\)(?P=mark))[^\n])*+(?P=mark)?"
-    r"|[^\s\"'&,;)}\]]++"
-)
-# `('password', 'hunter2')`, and `'--token', 'hunter2'` of a command line.
-_PAIR = re.compile(
-    r"(?:[(\[][ \t]{0,3}(?P<open>b?\\{0,7}[\"'])(?P<key>[\w.\-]{2,80})\\{0,7}[\"'],[ \t]{0,3}"
-    r"(?P<before>b?\\{0,7}[\"'])(?P<value>[^\"'\n\\]*+)(?P<after>\\{0,7}[\"'],?[ \t]{0,3}[)\]]))"
-    r"|(?:[\"'](?P<flag>--[\w\-]{2,80})\\{0,7}[\"'],[ \t]{0,3}"
-    r"(?P<quote>\\{0,7}[\"'])(?P<given>[^\"'\n\\]*+))"
-)
-# `{"name": "password", "value": "hunter2"}`
-_RECORD = re.compile(
-    r"(?P<head>[\"'](?:name|key|header|field)\\{0,7}[\"'][ \t]{0,3}:[ \t]{0,3}\\{0,7}[\"']"
-    r"(?P<key>[\w.\-]{2,80})\\{0,7}[\"'],\s{0,8}\\{0,7}[\"']values?\\{0,7}[\"'][ \t]{0,3}:"
-    r"[ \t]{0,3}\\{0,7}[\"'])(?P<value>[^\"'\n\\]*+)",
-    re.IGNORECASE,
-)
-_FLAG = re.compile(
-    r"(?<![\w\-])--(?P<key>[A-Za-z][\w\-]{1,60}+)[ \t]{1,3}"
-    r"(?P<value>\"[^\"\n]*+\"?|'[^'\n]*+'?|[^\s\"'\-<$\[,;][^\s\"',;]*+)"
-)
-_USER = re.compile(
-    r"(?<![\w\-])(?P<head>(?:-[uU]|--user|--proxy-user)[ \t=]{0,3}[\"']?[^\s:\"'/=]{1,100}:)"
-    r"(?P<value>(?![0-9]{1,6}\b)(?!\[redacted)[^\s\"']+)"
-)
-_HEADER = re.compile(
-    r"(?P<start>^[ \t><*]{0,8})?(?P<key>\b(?:proxy-)?authorization|\b(?:set-)?cookie)"
-    r"(?P<join>\\{0,7}[\"']?[ \t]{0,3}(?P<sign>[:=])[ \t]{0,3})",
-    re.IGNORECASE | re.MULTILINE,
-)
-# With no line of its own a header's value is its parameters, or a scheme and one word.
-_HEADER_VALUE = re.compile(
-    rf"(?:[A-Za-z][\w\-]{{0,40}}[ \t]{{1,3}})?+{_PARAMETERS}"
-    r"|[^\s\"'\\]++(?:[ \t]{1,3}[^\s\"'\\,;)}\]]++)?"
-)
-_LINE = re.compile(r"[^\n]+")
-# An expression in a line of source code shows where a secret comes from, not the secret.
-_EXPRESSION = re.compile(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.\w+)+|None\b|True\b|False\b")
-_PLAIN_WORD = re.compile(r"[A-Za-z]+\Z|[^\w]+\Z")
-# `csrf.txt:12` is a place in a file.
-_FILE = re.compile(
-    r"\.(?:c|cfg|conf|cpp|css|go|h|html|ini|java|js|json|log|md|py|rb|rs|rst|sh|toml|ts|txt|ya?ml)\Z"
-)
-_IDENTIFIER = re.compile(r"[A-Za-z_]*tokens?[A-Za-z_]*\Z")
-_PROSE = words("after_a_name")
+_SCHEMES = words("schemes")
+# Second words of a name in two: `API key: ...`.
+_SECONDS = frozenset(pair.partition("-")[2] for pair in words("secret_pairs"))
+_CANDIDATES = _SCHEMES | _SECONDS | {"identified"}
+_WEAK = tuple(words("weak"))
+_GETTERS = ("get", "read", "load", "fetch", "find", "require", "input", "prompt")
+_LOOK_BACK = 80
 
 
 def scrub(text: str) -> str:
     if len(text) < 6:
         return text
-    if "-----BEGIN" in text:
-        text = _PEM.sub(MASK, text)
-    if "://" in text and "@" in text:
-        text = _URL_CREDENTIALS.sub(MASK, text)
-        text = _URL_TOKEN_USER.sub(MASK, text)
-    lowered = text.lower()
-    if "authorization" in lowered or "cookie" in lowered:
-        text = _mask_headers(text)
-    if "digest" in lowered:
-        text = _DIGEST.sub(rf"\g<key>\g<join>{MASK}", text)
-    if any(word in lowered for word in ("bearer", "basic", "digest", "token")):
-        text = _BEARER.sub(_mask_scheme, text)
     text = mask_tokens(text)
-    if "-u" in lowered:
-        text = _USER.sub(rf"\g<head>{MASK}", text)
-    if "--" in text:
-        text = _FLAG.sub(_mask_flag, text)
-    if "'," in text or '",' in text:
-        text = _PAIR.sub(_mask_pair, text)
-        if "value" in lowered:
-            text = _RECORD.sub(_mask_record, text)
-    if "=" in text or ":" in text or "%" in text:
-        text = _mask_assignments(text)
-    return mask_stated(text, lowered)
+    for hint, form in _WHOLE.items():
+        if hint in text:
+            text = form.sub(_mask_whole, text)
+    return _mask_named(text)
 
 
-def _mask_scheme(match: re.Match[str]) -> str:
-    secret = match[0][len(match[1]) + len(match[2]) :]
-    prose = match[1].lower() != "bearer" and secret.isalpha()
-    return match[0] if prose else f"{match[1]}{match[2]}{MASK}"
+def _mask_whole(match: re.Match[str]) -> str:
+    parts = match.groupdict()
+    keep = parts.get("keep") or ""
+    secret = match[0][len(keep) :]
+    shown = is_masked(secret) or is_placeholder(parts.get("value") or secret)
+    return match[0] if shown else keep + MASK
 
 
-def _mask_flag(match: re.Match[str]) -> str:
-    value = match["value"]
-    if value.lower() in _PROSE or not _is_secret(match["key"], value.strip("\"'")):
-        return match[0]
-    quote = value[0] if value[0] in "\"'" else ""
-    return f"{match[0][: -len(value)]}{quote}{MASK}{quote}"
-
-
-def _mask_pair(match: re.Match[str]) -> str:
-    group = "value" if match["key"] else "given"
-    value = match[group]
-    if value.startswith("--") or not _is_secret(match["key"] or match["flag"], value):
-        return match[0]
-    at = match.start()
-    return match[0][: match.start(group) - at] + MASK + match[0][match.end(group) - at :]
-
-
-def _mask_record(match: re.Match[str]) -> str:
-    return match["head"] + MASK if _is_secret(match["key"], match["value"]) else match[0]
-
-
-def _is_secret(name: str, value: str) -> bool:
-    """False for what is masked already."""
-    return bool(value) and not value.startswith(_MASK_START) and hides(name_kind(name), value)
-
-
-def _mask_headers(text: str) -> str:
+def _mask_named(text: str) -> str:
+    encoded = "\\" in text or "%" in text
+    names = {word for word in set(_WORD.findall(text)) if _is_candidate(word, encoded)}
+    if not names:
+        return text
     parts: list[str] = []
     done = 0
-    for name in _HEADER.finditer(text):
-        at = name.end()
-        if name.start() < done or text.startswith(_MASK_START, at):
-            continue
-        if text[at : at + 1] in ("'", '"', "\\", "\n", "") or text[at : at + 2] in ("b'", 'b"'):
-            continue
-        if name["sign"] == "=" and name["join"][-1].isspace() and _EXPRESSION.match(text, at):
-            continue
-        own_line = name["start"] is not None and name["sign"] == ":" and "'" not in name["join"]
-        own_line = own_line and '"' not in name["join"]
-        value = (_LINE if own_line else _HEADER_VALUE).match(text, at)
-        if value is None or not value[0].strip():
-            continue
-        parts += [text[done:at], MASK]
-        done = value.end()
+    before = None
+    for word in _WORD.finditer(text):
+        if word[0] in names and word.start() >= done:
+            found = _secret_of(text, word, _kind_of(text, word, before))
+            if found is not None and found[0] >= done:
+                parts += [text[done : found[0]], MASK]
+                done = found[1]
+        before = word
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _mask_assignments(text: str) -> str:
-    parts: list[str] = []
-    done = 0
-    for name in _NAME.finditer(text):
-        if name.start() < done:
-            continue
-        kind = _kind_of(text, name)
-        if kind is NameKind.PLAIN:
-            continue
-        value = _VALUE.match(text, name.end())
-        if value is None or _is_harmless(name, kind, value[0]):
-            continue
-        mark = value["mark"] or ""
-        if not mark:
-            mark = value[0][0] if value[0][0] in "\"'" else value[0][1:2]
-            mark = mark if mark in ("'", '"') else ""
-        parts += [text[done : name.end()], mark, MASK, mark]
-        done = value.end()
-    return "".join([*parts, text[done:]]) if parts else text
-
-
-def _kind_of(text: str, name: re.Match[str]) -> NameKind:
-    """A `\\n` written out before a name looks like a letter of it."""
-    kind = name_kind(name["key"])
-    at = name.start("key")
-    if kind is NameKind.PLAIN and at and text[at - 1] == "\\" and name["key"][0] in "nrt":
-        return name_kind(name["key"][1:])
-    return kind
-
-
-def _is_harmless(name: re.Match[str], kind: NameKind, value: str) -> bool:
-    """Whether what follows a secret's name is no secret: prose, source code, a measure, a mask."""
-    bare = value.strip("\"'\\")
-    if bare in ("", "***") or bare.startswith(_MASK_START):
+def _is_candidate(word: str, encoded: bool) -> bool:
+    if name_kind(word) is not NameKind.PLAIN or word.lower() in _CANDIDATES:
         return True
-    if not hides(kind, bare.strip("[({ ")):
+    return encoded and any(name_kind(word[n:]) is not NameKind.PLAIN for n in (1, 2))
+
+
+def _kind_of(text: str, word: re.Match[str], before: re.Match[str] | None) -> NameKind:
+    """A `\\n` written out before a name, and `%3F`, look like letters of it."""
+    name, at = word[0], word.start()
+    if at and text[at - 1] == "\\" and name[0] in "nrt":
+        name = name[1:]
+    elif "%" in text[max(0, at - 2) : at]:
+        name = name[2 if text[at - 1] == "%" else 1 :]
+    if name.lower() == "identified":  # ... BY
+        return NameKind.SECRET
+    kind = name_kind(name)
+    if kind is not NameKind.PLAIN or before is None or name.lower() not in _SECONDS:
+        return kind
+    return name_kind(f"{before[0]} {name}") if text[before.end() : at] in (" ", ".") else kind
+
+
+def _secret_of(text: str, word: re.Match[str], kind: NameKind) -> Span | None:
+    """From where to where stands the secret that the name `word` is about."""
+    name, (start, end) = word[0].lower(), word.span()
+    if name in _SCHEMES and (found := _after_scheme(text, name, end)):
+        return found
+    if kind is NameKind.PLAIN:
+        return None
+    if text[max(0, start - 3) : start].rstrip("\"' ")[-1:] in (":", "="):
+        # `value: ..., name: PASSWORD`, in the order of the alphabet
+        earlier = _TEXT["value_before"].search(text, max(0, start - 300), start)
+        if earlier is not None and not is_masked(earlier["value"]):
+            return earlier.span("value")
+    join = _JOIN.match(text, end)
+    if join is not None and join["sign"] and name.endswith(("authorization", "cookie")):
+        found = _header_value(text, start, join)
+        if found is not None:
+            return found
+    if join is not None and _joins(text, name, start, join):
+        if join["element"] or (join["record"] and join[0].rstrip().endswith(">")):
+            value = _TEXT["element"].match(text, join.end())
+            return _unless(value is None or is_harmless(value["value"], kind), value, "value")
+        return _assigned(text, word, kind, join)
+    if name == "identified":
+        return None
+    after = _TEXT["random_after"].match(text, end)
+    return stated_value(text, start, end) or _unless(kind is not NameKind.SECRET, after, "value")
+
+
+def _unless(harmless: bool, value: re.Match[str] | None, group: str | int = 0) -> Span | None:
+    return None if harmless or value is None else value.span(group)
+
+
+def _joins(text: str, name: str, start: int, join: re.Match[str]) -> bool:
+    """Whether what stands between a name and a text makes the text the name's value."""
+    how = join.lastgroup
+    if how in ("sign", "record"):
         return True
-    if bare != value:
+
+    def is_before(pattern: str) -> bool:
+        return _TEXT[pattern].search(text, max(0, start - _LOOK_BACK), start) is not None
+
+    if how == "element":
+        return is_before("tag") or (join[0][0] in "\"'\\" and is_before("field"))
+    if how == "pair":
+        return is_before("flag") or (is_before("opened") and _is_pair(text, name, join.end()))
+    if how == "call":
+        return not name.startswith(_GETTERS) and not name.endswith(_WEAK)
+    if how == "by":
+        return name == "identified"
+    if how == "literal":  # `PASSWORD '...'`; `unexpected token '}'` is none
+        return is_before("flag") or "pass" in name or "pwd" in name
+    said = text[join.end() : join.end() + _LOOK_BACK].split(maxsplit=1)[0]
+    return name in ("requirepass", "masterauth") or (is_before("flag") and not begins_prose(said))
+
+
+def _is_pair(text: str, name: str, at: int) -> bool:
+    """`("password", "hunter2")`, and no list of names."""
+    value = _VALUE.match(text, at)
+    if value is None or not _TEXT["closed"].match(text, value.end() - 1):
         return False
-    source = name[0][-1].isspace() or kind is not NameKind.SECRET
-    if source and (_EXPRESSION.match(value) or value in ("[", "{", "(")):
-        return True
-    if kind is not NameKind.SECRET and _IDENTIFIER.match(value):
-        return True
-    if name["sign"] != ":":
+    start, end = _inside_quotes(value)
+    given = text[start:end]
+    if given.startswith("-") or (name.endswith(_WEAK) and is_said(given)):
         return False
-    if value.rstrip(":.").isdigit() and _FILE.search(name["key"]):
-        return True
-    if name[0][-1].isspace() and value.lower() in _PROSE:
-        return True
-    # "unexpected token: comma" is prose; "password: hunter2" is not.
-    return name["key"].lower() in ("token", "tokens") and _PLAIN_WORD.match(value) is not None
+    return name_kind(given) is NameKind.PLAIN
+
+
+def _after_scheme(text: str, scheme: str, end: int) -> Span | None:
+    """`Bearer ...`; "basic authentication" and a challenge hold no secret."""
+    value = _TEXT["scheme"].match(text, end)
+    if value is None:
+        return None
+    secret = value["value"]
+    if "=" in secret.rstrip("="):
+        return _unless("response=" not in secret, value, "value")
+    said = is_said(secret.rstrip("=")) and (
+        scheme != "bearer" or len(secret) < 16 or not secret.isalpha()
+    )
+    return _unless(said, value, "value")
+
+
+def _header_value(text: str, start: int, join: re.Match[str]) -> Span | None:
+    at = join.end()
+    if text.startswith(("\\", "{", "[", "("), at) or _TEXT["opening"].match(text, at):
+        return None
+    by_colon = join[0].rstrip().endswith(":")
+    line = by_colon and not {"'", '"'} & set(join[0]) and _begins_line(text, start)
+    value = _TEXT["line" if line else "header"].match(text, at)
+    if value is None or is_masked(value[0]) or is_placeholder(value[0]):
+        return None
+    return _unless(not by_colon and join[0][-1].isspace() and is_code(value[0], loose=True), value)
+
+
+def _begins_line(text: str, start: int) -> bool:
+    return _TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start) is not None
+
+
+def _assigned(text: str, word: re.Match[str], kind: NameKind, join: re.Match[str]) -> Span | None:
+    value = _VALUE.match(text, join.end())
+    if value is None:
+        return None
+    if _TEXT["opening"].match(value[0]):
+        start, end = _inside_quotes(value)
+        colon = join[0].split("\n")[0].rstrip().endswith(":")
+        if "\n" in join[0] and colon and text[word.end()] not in "'\"":
+            return None  # the first line of a block of code
+        return None if is_harmless(text[start:end], kind) else (start, end)
+    if value[0][0] in "[({" and value[0][1:].lstrip()[:1] in ("'", '"', "\\", "b"):
+        open_list = kind is not NameKind.SECRET or value[0][0] == "{" or MASK[:-1] in value[0]
+        return _unless(open_list or is_sentence(value[0]), value)
+    if is_harmless_bare(value[0], kind, word[0], join[0]):
+        return None
+    return value.start(), _end_of_bare(text, word.start(), join[0], value)
+
+
+def _inside_quotes(value: re.Match[str]) -> Span:
+    opening = _TEXT["opening"].match(value[0])
+    assert opening is not None
+    start, end, quote = value.start() + opening.end(), value.end(), opening["quote"]
+    closed = end - start >= len(quote) and value[0].endswith(quote)
+    return start, end - len(quote) if closed else end
+
+
+def _end_of_bare(text: str, start: int, join: str, value: re.Match[str]) -> int:
+    """On a line of its own a value without quotes has more: `PASSWORD=a;b`, `password: a b`."""
+    if not _begins_line(text, start):
+        return value.end()
+    if join == "=":
+        more = _TEXT["no_space"].match(text, value.start())
+        return more.end() if more else value.end()
+    rest = _TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
+    return value.end() if rest is None or any(map(begins_prose, rest[0].split())) else rest.end()

@@ -8,18 +8,35 @@ from pathlib import Path
 
 from interventions.secrets.names import MASK
 
-_FORMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["forms"]
-_TOKENS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_FORMS)})")
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_ALPHABETS = {
+    "letters_and_digits": "[A-Za-z0-9]",
+    "words_and_hyphens": r"(?:[A-Za-z0-9_\-]|\.(?=[A-Za-z0-9]))",
+    "base64": r"[A-Za-z0-9+/=_\-]",
+}
+_FORMS = [
+    f"{re.escape(prefix)}{letter}{{{least},}}+"
+    for alphabet, letter in _ALPHABETS.items()
+    for prefix, least in _TABLE[alphabet].items()
+]
+# A `\n` written out and `%3D` before a token look like letters of it.
+_BOUNDARY = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+_TOKEN = re.compile(f"{_BOUNDARY}(?:{'|'.join([*_FORMS, *_TABLE['whole'].values()])})")
+# Only such a run is looked at with all forms.
+_RUN = re.compile(r"[A-Za-z0-9_\-.~+/:=@]{11,}+")
 # `xoxb-your-token-here`, `ghp_xxxxxxxx`: what a page writes in the place of a token.
-_PLACEHOLDER = re.compile(r"[xX]{6,}\Z|[-_.](?:[A-Za-z]{1,14}[-_]){1,8}[A-Za-z]{1,14}\Z")
+_PLACEHOLDER = re.compile(
+    r"[xX*.]{6,}\Z|[-_.](?:[a-z]{1,14}[-_]){1,8}[a-z]{1,14}\Z|[-_.](?:[A-Z]{1,14}[-_]){1,8}[A-Z]{1,14}\Z"
+)
 
 # A JSON web token: dotted runs are read once each, so that no text is read again and again.
 _DOTTED = re.compile(r"(?<![A-Za-z0-9_\-])[A-Za-z0-9_\-]{8,}+(?:\.[A-Za-z0-9_\-]*+)++")
-_JWT_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
-_JWT = re.compile(r"eyJ[A-Za-z0-9_\-]{5,}+\.[A-Za-z0-9_\-]{5,}+\.")
+_JWT = re.compile(
+    _BOUNDARY + r"eyJ[A-Za-z0-9_\-]{5,}+\.(?:[A-Za-z0-9_\-]{5,}+|\.[A-Za-z0-9_\-]{10,}+)\."
+)
 
 # Between the lines of a key: line ends, also written out in source code, and a quotation's margin.
-_JOINT = r"(?:\\{1,2}[nrt]|[\s\"'`#>|,])*+"
+_JOINT = r"(?:\\{1,4}[nrt]|[\s\"'`#>|,+\\]|//)*+"
 _BASE64 = "[A-Za-z0-9+/=]"
 _PRIVATE_KEY = re.compile(
     rf"-----BEGIN (?:[A-Z0-9]{{1,20}} ){{0,3}}PRIVATE KEY(?: BLOCK)?-----{_JOINT}"
@@ -33,22 +50,23 @@ def mask_issued(text: str) -> str:
     """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
     if "-----BEGIN" in text:
         text = _PRIVATE_KEY.sub(MASK, text)
-    text = _mask_web_tokens(text)
-    return _TOKENS.sub(lambda token: token[0] if _PLACEHOLDER.search(token[0]) else MASK, text)
+    return mask_tokens(text)
 
 
 def mask_tokens(text: str) -> str:
-    """Without JSON web tokens and what has the form of an issued token, placeholders too."""
-    return _TOKENS.sub(MASK, _mask_web_tokens(text))
+    """Without JSON web tokens and what has the form of an issued token."""
+    if "eyJ" in text:
+        text = _DOTTED.sub(_mask_jwt, text)
+    parts: list[str] = []
+    done = 0
+    for run in _RUN.finditer(text):
+        for token in _TOKEN.finditer(text, run.start(), run.end()):
+            if not _PLACEHOLDER.search(token[0]):
+                parts += [text[done : token.start()], MASK]
+                done = token.end()
+    return "".join([*parts, text[done:]]) if parts else text
 
 
-def _mask_web_tokens(text: str) -> str:
-    return _DOTTED.sub(_mask_jwt, text) if "eyJ" in text else text
-
-
-def _mask_jwt(match: re.Match[str]) -> str:
-    run = match[0]
-    start = _JWT_START.search(run)
-    if start is None or _JWT.match(run, start.start()) is None:
-        return run
-    return run[: start.start()] + MASK
+def _mask_jwt(run: re.Match[str]) -> str:
+    token = _JWT.search(run.string, run.start(), run.end())
+    return run[0] if token is None else run.string[run.start() : token.start()] + MASK

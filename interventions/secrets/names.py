@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_NUMBER = re.compile(r"[+-]?[0-9][0-9_,.]{0,20}[ ]?(?:%|[A-Za-z]{1,3})?\Z")
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_,.]{0,20}[ ]?(?:%|[A-Za-z]{1,3})?|inf|nan)\Z")
 _WORD = re.compile(r"[A-Za-z]{1,20}\Z")
 _LONGEST = 200
 
@@ -37,6 +37,7 @@ def words(name: str) -> frozenset[str]:
 
 _WEAK_WORDS, _SECRET_WORDS, _SECRET_PAIRS = words("weak"), words("secret"), words("secret_pairs")
 _MEASURES, _DESCRIBERS, _TIMES = words("measures"), words("describers"), words("times")
+_ASKERS, _OF_TEXT, _DESCRIBED = words("askers"), words("of_text"), words("described_secrets")
 _SECRET_ENDINGS = tuple(words("secret_endings"))
 
 
@@ -55,7 +56,7 @@ def name_kind(key: str) -> NameKind:
     return _read(key)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def _read(key: str) -> NameKind:
     if not key.isascii():
         parts = unicodedata.normalize("NFKD", key)
@@ -67,16 +68,26 @@ def _read(key: str) -> NameKind:
     last = len(words)
     while last > 1 and words[last - 1] in _TIMES:
         last -= 1
-    if words[last - 1] in _DESCRIBERS:
+    if _is_described(words[:last]):
         return NameKind.PLAIN
     if strong:
-        return NameKind.NUMBER if words[last - 1] in _MEASURES else NameKind.SECRET
+        counts = words[last - 1] in _MEASURES or words == ["pass"]  # `pass: 3, fail: 0`
+        return NameKind.NUMBER if counts else NameKind.SECRET
+    if not _OF_TEXT.isdisjoint(words):
+        return NameKind.PLAIN
     measured = not _MEASURES.isdisjoint(words)
     if "tokens" in words:
         return NameKind.MEASURE if measured else NameKind.NUMBER
     if measured:
         return NameKind.MEASURE if words[last - 1] in _MEASURES else NameKind.NUMBER
     return NameKind.SECRET
+
+
+def _is_described(words: list[str]) -> bool:
+    """`password_required`, `has_password`: about a secret."""
+    if len(words) > 1 and words[0] in _ASKERS:
+        return True
+    return words[-1] in _DESCRIBERS and "-".join(words[-2:]) not in _DESCRIBED
 
 
 def _is_strong(words: list[str]) -> bool:

@@ -21,15 +21,22 @@ from typing import Any
 from interventions.secrets.forms import scrub
 from interventions.secrets.issued import mask_issued
 from interventions.secrets.names import MASK, NameKind, hides, name_kind
+from interventions.secrets.values import is_placeholder, is_sentence
 
 MAX_TEXT = 8_000
 # Read beyond the cut, so that a secret that lies across it is still recognised.
 _CUT_MARGIN = 4_000
 _LONGEST_NAME = 200
+_LARGEST = 10**18  # a larger integer is written as text
 # What may be a name in a list, before its value: no sentence.
 _A_NAME = re.compile(r"[\w.\-:]{1,100}(?: [\w.\-:]{1,100})?\Z")
-_NAME_FIELDS = frozenset({"name", "key", "header", "field", "variable", "param", "parameter"})
-_VALUE_FIELDS = frozenset({"value", "values", "val", "content"})
+_NAME_FIELDS = frozenset(
+    {"name", "key", "header", "field", "variable", "param", "parameter", "option", "setting", "env"}
+)
+_VALUE_FIELDS = frozenset({"value", "values", "val", "content", "default"})
+# What of a JSON web key is private; what a secret of Kubernetes holds.
+_KEY_PARTS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+_SECRET_PARTS = frozenset({"data", "stringData"})
 _USER_FLAGS = frozenset({"-u", "-U", "--user", "--proxy-user"})
 
 
@@ -97,7 +104,7 @@ class _Redaction:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, int):
-            return int(value) if abs(value) < 10**18 else self._text(_number_text(value))
+            return int(value) if abs(value) < _LARGEST else self._text(_number_text(value))
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else str(value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -138,6 +145,10 @@ class _Redaction:
                 and written.lower() in _VALUE_FIELDS
             ):
                 kind = named
+            if ("kty" in value and key in _KEY_PARTS) or (
+                key in _SECRET_PARTS and value.get("kind") == "Secret"
+            ):
+                kind = NameKind.SECRET
             clean[self._text(written, _LONGEST_NAME)] = self._shown(kind, item, depth)
         return clean
 
@@ -145,7 +156,7 @@ class _Redaction:
         """The item, masked if its name says that it is a secret."""
         if kind is NameKind.PLAIN or (kind is not NameKind.SECRET and _is_measure(kind, item)):
             return self.visit(item, depth + 1)
-        return _mask(item)
+        return self.visit(item, depth + 1) if _is_said(item) else _mask(item)
 
     def _sequence(self, value: Any, depth: int) -> list[Any]:
         items = sorted(value, key=_safe_repr) if isinstance(value, set | frozenset) else value
@@ -153,9 +164,13 @@ class _Redaction:
         before: Any = None
         pair = len(items) == 2 and not isinstance(value, set | frozenset)
         most = self._bounds.items
+        in_key = False
         for item in items[:most]:
             kind = _kind_by_item_before(before, item, pair) if clean else NameKind.PLAIN
-            clean.append(self._shown(kind, item, depth))
+            line = item if isinstance(item, str) else ""
+            in_key = in_key or ("-BEGIN " in line and "PRIVATE" in line)
+            clean.append(MASK if in_key else self._shown(kind, item, depth))
+            in_key = in_key and "-END " not in line
             before = item
         if len(items) > most:
             clean.append(f"[{len(items) - most} more items]")
@@ -192,6 +207,14 @@ def _mask(value: Any) -> Any:
     """An empty or absent secret is worth knowing and tells nothing."""
     empty = value is None or value is True or value is False or (type(value) is str and not value)
     return value if empty else MASK
+
+
+def _is_said(item: Any) -> bool:
+    """What a form says of its field, `["This field is required."]`, or `${API_KEY}`."""
+    texts = item if isinstance(item, list) else [item]
+    return bool(texts) and all(
+        isinstance(text, str) and (is_sentence(text) or is_placeholder(text)) for text in texts
+    )
 
 
 def _key_text(key: Any) -> str:
@@ -250,9 +273,9 @@ def _named(value: Mapping[Any, Any]) -> NameKind:
 
 def _is_measure(kind: NameKind, value: Any) -> bool:
     if value is None or isinstance(value, bool | int | float):
-        return True
+        return not isinstance(value, int) or abs(value) < _LARGEST
     if isinstance(value, str):
-        return not hides(kind, value.strip())
+        return value == MASK or not hides(kind, value.strip())
     if kind is NameKind.MEASURE:
         return isinstance(value, Mapping | list | tuple)
     if isinstance(value, Mapping):

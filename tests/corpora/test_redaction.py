@@ -37,15 +37,16 @@ def pages(documentation: Path) -> list[Path]:
 
 
 def test_every_line_is_shown_as_it_stands(documentation: Path) -> None:
-    """And there are lines in each documentation that the rule for logs would mask."""
-    by_name = 0
+    """And the rule for logs, which masks by name, leaves nearly all of them as they are."""
+    by_name = lines = 0
     for page in pages(documentation):
         text = page.read_text()
         assert redact_for_asker(text) == text
         for line in text.splitlines():
             assert redact_for_asker(line) == line
             by_name += redact_text(line) != line
-    assert by_name
+            lines += 1
+    assert by_name < lines / 500
 
 
 def test_every_place_is_shown_as_it_stands(documentation: Path) -> None:

@@ -36,6 +36,25 @@ TEXTS = [
     f"The wifi password is {CORE}!",
     f'{{"text": "my router password is {CORE}"}}',
     f"Mitt lösenord är {CORE}.",
+    f'settings["password"] = "{CORE}"',
+    f'password: str = "{CORE}"',
+    f"<wsse:Password Type='x'>{CORE}</wsse:Password>",
+    f"<property name='db.password' value='{CORE}'/>",
+    f"<name>fs.secret.key</name>\n<value>{CORE}</value>",
+    f"CREATE USER bob IDENTIFIED BY '{CORE}'",
+    f"ALTER ROLE bob WITH PASSWORD '{CORE}'",
+    f"- name: DB_PASSWORD\n  value: {CORE}",
+    f"- value: {CORE}\n  name: DB_PASSWORD",
+    f"password: |\n  {CORE}",
+    f"sid={CORE}",
+    f"PHPSESSID={CORE}; path=/",
+    f"Command 'mysql -u root -p{CORE} shop' failed",
+    f"error:\\npassword={CORE}\\nnext",
+    f"API key: {CORE}",
+    f"Invalid api_key '{CORE}a1B2c3'",
+    f"PASSWORD=a;b&{CORE}",
+    f"password: corn b {CORE}",
+    f"&lt;password&gt;{CORE}&lt;/password&gt;",
 ]
 STAYS = [
     "session_id=abc123",
@@ -55,6 +74,17 @@ STAYS = [
     "GPIO pin 1234",
     "docker run -u 1000:1000 x",
     "see docs/howto/csrf.txt:12, and auth/tokens.py:31: in login",
+    "stop_tokens: ['</s>'], token_ids=[1, 2], token_url=https://x.org/token",
+    "api_key_env=OPENAI_API_KEY, cookie_name=sessionid, secret_name: db",
+    "def login(user: str, password: str, token: Optional[str] = None) -> None:",
+    "if identity_token == request.token or token != expected_token:",
+    "password=${DB_PASSWORD} and api_key=YOUR_API_KEY and WHERE token = :token",
+    "api_key=os.getenv('API_KEY'), password=args.password, db_password=db_password",
+    "password: This field is required.",
+    "Unexpected token '}' and WWW-Authenticate: Basic realm='x'",
+    "http://auth:8080/health and http://localhost:4873/@scope/pkg",
+    "Authorization: Bearer <token>",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
 ]
 
 
@@ -110,10 +140,30 @@ def test_a_look_alike_stays(text: str) -> None:
         {"password_length": 8},
         {"name": "bob", "value": "x"},
         ["--max-tokens", "12"],
+        {"stop_tokens": ["</s>"]},
+        {"token_ids": [1, 2]},
+        {"token_url": "https://x.org/token"},
+        {"api_key": "${API_KEY}"},
+        {"password": ["This field is required."]},
     ],
 )
 def test_a_measure_stays(value: Any) -> None:
     assert redact(value) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["-----BEGIN PRIVATE KEY-----", CORE, "-----END PRIVATE KEY-----", "after"],
+        {"kind": "Secret", "data": {"x": CORE}, "after": "after"},
+        {"kty": "RSA", "n": "after", "d": CORE},
+        [{"option": "password", "default": CORE}, "after"],
+    ],
+)
+def test_a_secret_that_only_the_structure_tells_goes(value: Any) -> None:
+    told = json.dumps(redact(value))
+    assert CORE not in told
+    assert "after" in told
 
 
 @pytest.mark.parametrize("raised", [SystemExit, GeneratorExit])

@@ -1,0 +1,83 @@
+"""What follows a secret's name and is no secret: a placeholder, a type, source code, a sentence."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from interventions.secrets.names import MASK, NameKind, hides, name_kind, words
+
+_TABLE = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf-8"))
+
+
+def patterns(table: str) -> dict[str, str]:
+    """A table of `forms.toml`."""
+    found = dict(_TABLE[table])
+    for name, pattern in found.items():
+        for part, text in reversed(_TABLE["parts"].items()):
+            pattern = pattern.replace(f"{{{part}}}", text)
+        found[name] = pattern
+    return found
+
+
+_HARMLESS = {name: re.compile(pattern) for name, pattern in patterns("harmless").items()}
+_PROSE, _NO_VALUE, _ROOTS = words("after_a_name"), words("no_value"), words("roots")
+_WEAK = tuple(words("weak"))
+
+
+def is_masked(text: str) -> bool:
+    return text.startswith(MASK[:-1])
+
+
+def is_placeholder(text: str) -> bool:
+    return _HARMLESS["placeholder"].fullmatch(text) is not None
+
+
+def is_sentence(text: str) -> bool:
+    """`This field is required.` is said of a password, and is none."""
+    said = text.lower().split()
+    return len(said) > 3 and sum(word.strip(".,;:") in _PROSE for word in said) > 1
+
+
+def is_said(word: str) -> bool:
+    """Words of a language, and not random letters."""
+    return _HARMLESS["said"].match(word) is not None
+
+
+def begins_prose(text: str) -> bool:
+    return text.lower().rstrip(".,:;") in _PROSE
+
+
+def is_harmless(text: str, kind: NameKind) -> bool:
+    """Of a text between quotes or tags, and of any other."""
+    bare = text.strip()
+    if not bare.strip(".,:;") or is_masked(bare) or not hides(kind, bare):
+        return True
+    return bare.lower().rstrip(".,:;") in _NO_VALUE or is_placeholder(bare) or is_sentence(bare)
+
+
+def is_harmless_bare(text: str, kind: NameKind, name: str, join: str) -> bool:
+    """Of a text without quotes after `name` and what joins the two."""
+    bare = text.strip("\\")
+    spaced = join[-1:].isspace()
+    if is_harmless(bare, kind) or is_code(bare, loose=spaced or kind is not NameKind.SECRET):
+        return True
+    if kind is not NameKind.SECRET and _HARMLESS["tokens"].match(bare):
+        return True
+    if ":" not in join:
+        return False
+    weak = name.lower().endswith(_WEAK) and _HARMLESS["after_weak"].match(bare.lower())
+    return bool(weak) or (spaced and begins_prose(bare))
+
+
+def is_code(bare: str, *, loose: bool) -> bool:
+    """`get_token(`, `self.token`, `db_password`; strictly only what no password looks like."""
+    no_digits = not any(map(str.isdigit, bare))
+    if _HARMLESS["call"].match(bare):
+        return loose or no_digits
+    if _HARMLESS["dotted"].match(bare):
+        parts = bare.split(".")
+        known = parts[0].lower() in _ROOTS or any(name_kind(p) is not NameKind.PLAIN for p in parts)
+        return known or (loose and no_digits)
+    return _HARMLESS["identifier"].match(bare) is not None and name_kind(bare) is not NameKind.PLAIN
