@@ -11,10 +11,13 @@ _KNOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 _FOLDERS, _PROSE = frozenset[str](_KNOWN["folders"]), frozenset[str](_KNOWN["prose"])
 _NAMES = re.compile(_KNOWN["names"], re.IGNORECASE | re.VERBOSE)
 _SSH_KEY = re.compile(_KNOWN["ssh_key"])
-_KEYS, _CREDENTIALS, _SETTING = (
-    re.compile(_KNOWN[name].encode(), re.VERBOSE | flags)
-    for name, flags in (("private_key", 0), ("credentials", re.I | re.M), ("setting", 0))
+_CREDENTIAL_NAMES = [name.encode() for name in _KNOWN["credential_names"]]
+_KEYS = re.compile(_KNOWN["private_key"].encode(), re.VERBOSE)
+_CREDENTIALS = re.compile(
+    _KNOWN["credentials"].encode().replace(b"NAMES", b"|".join(_CREDENTIAL_NAMES)),
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+_SETTING = re.compile(_KNOWN["setting"].encode(), re.VERBOSE)
 _HEAD = 64 * 1024  # bytes: a file of keys is small
 
 
@@ -35,7 +38,9 @@ def secret_in(data: bytes, extension: str) -> str | None:
     keys = sum(len(found[0]) for found in _KEYS.finditer(head))
     if 2 * keys > len(head) or (keys and extension not in _PROSE):
         return "a private key"
-    if _CREDENTIALS.search(head):
+    small = head.lower()
+    # The names first: the pattern alone takes a quarter of the time that reading a file does.
+    if any(name in small for name in _CREDENTIAL_NAMES) and _CREDENTIALS.search(head):
         lines = [line.strip() for line in head.split(b"\n")]
         if 10 * sum(map(bool, map(_SETTING.fullmatch, lines))) >= 9 * len(lines):
             return "cloud credentials"

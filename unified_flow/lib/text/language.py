@@ -73,8 +73,9 @@ def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
     found: Counter[str] = Counter()
     own = words(sample.casefold())
     known = _languages_of_words()
-    for word in own:
-        found.update(known.get(word, ()))
+    for word, count in Counter(own).items():
+        for language in known.get(word, ()):
+            found[language] += count
     if not sample.isascii():
         letters = sum(character.isalpha() for character in sample)
         for code, pattern in _BY_SCRIPT.items():
