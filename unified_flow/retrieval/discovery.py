@@ -40,15 +40,14 @@ class Stamp:
 class FoundFile:
     """`shown` is the path as passages give it: from the root's own name down.
 
-    `data` is the content of what is no file on disk (a web page), `extension` then says how to
-    read it. A file `is_named` that is a root itself: it is read though it may hold secrets.
+    `data` is the content of what is no file on disk: a web page, as Markdown. A file `is_named`
+    that is a root itself: it is read though it may hold secrets.
     """
 
     path: str
     shown: str
     stamp: Stamp
     data: bytes | None = None
-    extension: str | None = None
     is_named: bool = False
 
 
@@ -72,7 +71,7 @@ def discover(root: Path, exclude: Collection[Path] = ()) -> Discovery:
     try:
         status = root.stat()
     except OSError as exc:
-        found.skipped.append((printable(top), _reason(exc)))
+        found.skipped.append((printable(top), reason_of(exc)))
         return found
     if stat.S_ISREG(status.st_mode):
         found.files.append(FoundFile(top, printable(root.name), _stamp(status), is_named=True))
@@ -111,7 +110,7 @@ class _Walk:
         except FileNotFoundError:
             return []  # deleted since it was listed
         except OSError as exc:
-            self._skip(folder, _reason(exc))
+            self._skip(folder, reason_of(exc))
             return []
         names = {entry.name for entry in listed}
         if folder != str(self.root) and any(marker in names for marker in _MARKERS):
@@ -140,7 +139,7 @@ class _Walk:
         except FileNotFoundError:
             return False  # deleted since it was listed
         except OSError as exc:
-            self._skip(entry.path, _reason(exc))
+            self._skip(entry.path, reason_of(exc))
         return False
 
     def _left_out(self, entry: os.DirEntry[str], is_folder: bool) -> bool:
@@ -172,7 +171,8 @@ class _Walk:
         self.found.skipped.append((self._shown(path), reason))
 
 
-def _reason(exc: OSError) -> str:
+def reason_of(exc: OSError) -> str:
+    """For a person."""
     if isinstance(exc, PermissionError):
         return "permission denied"
     return (exc.strerror or type(exc).__name__).lower()

@@ -22,16 +22,14 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
-from unified_flow.retrieval.discovery import SECRET, FoundFile
+from unified_flow.retrieval.discovery import SECRET, FoundFile, reason_of
 from unified_flow.retrieval.formats.chunk import version_in
 from unified_flow.retrieval.formats.document import (
     MAX_BYTES,
     Document,
     Remarks,
-    UnreadableError,
     convertible,
     extension_of,
-    file_bytes,
     parse,
     refuse_unreadable,
 )
@@ -124,7 +122,7 @@ def _read(
 ) -> ReadFile:
     file, known = changed
     read = ReadFile(time.time_ns())
-    extension = file.extension or extension_of(file.path, reading.formats)
+    extension = ".md" if file.data is not None else extension_of(file.path, reading.formats)
     try:
         refuse_unreadable(extension)
         limit = converter.bounds.file_bytes if convertible(extension) else MAX_BYTES
@@ -137,15 +135,24 @@ def _read(
             raise UnusableError(f"{SECRET}: {held}")
         pages = partial(ocr_pages, reading.ocr, file.path) if reading.ocr else None
         _analyse(read, file, parse(extension, data, converter, language, pages))
-    except UnusableError as exc:
-        read.is_readable = not isinstance(exc, UnreadableError)
-        read.remarks = Remarks(str(exc), unread=str(exc) if convertible(extension) else None)
+    except (OSError, UnusableError) as exc:
+        read.is_readable = not isinstance(exc, OSError)
+        why = reason_of(exc) if isinstance(exc, OSError) else str(exc)
+        read.remarks = Remarks(why, unread=why if convertible(extension) else None)
     return read
 
 
 def content_of(file: FoundFile, max_bytes: int) -> bytes:
-    """Raises UnusableError."""
-    return file_bytes(file.path, max_bytes) if file.data is None else file.data
+    """Raises OSError, and UnusableError for a larger file."""
+    if file.data is not None:
+        return file.data
+    # A name may have become a pipe since it was found; opening one would wait for a writer.
+    descriptor = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        data = opened.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise UnusableError(f"larger than {max_bytes / 1024 / 1024:g} MiB")
+    return data
 
 
 def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:

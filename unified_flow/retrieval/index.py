@@ -46,19 +46,14 @@ class Index:
     all that the collection remembers.
     """
 
-    def __init__(
-        self, path: Path, roots: Sequence[Root] | None, *, busy_timeout_s: float = 30.0
-    ) -> None:
+    def __init__(self, path: Path, roots: Sequence[Root] | None) -> None:
         self.path = path
         self._roots = roots
-        self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._reader: IndexReader | None = None
 
     @classmethod
-    def open(
-        cls, folder: Path, collection: str = DEFAULT_COLLECTION, *, busy_timeout_s: float = 30.0
-    ) -> Self:
+    def open(cls, folder: Path, collection: str = DEFAULT_COLLECTION) -> Self:
         """Touches nothing yet: `update` creates the file, `search` needs it."""
         if not re.fullmatch(r"\w[\w.-]{0,63}", collection):
             raise InputError(
@@ -66,11 +61,11 @@ class Index:
                 field="collection",
                 hint="Use up to 64 letters, digits, dots, hyphens and underscores.",
             )
-        return cls(folder / f"{collection}{SUFFIX}", None, busy_timeout_s=busy_timeout_s)
+        return cls(folder / f"{collection}{SUFFIX}", None)
 
     def within(self, paths: Iterable[Path | str]) -> Index:
         """The same collection seen through some of its roots. InputError if one is not there."""
-        return Index(self.path, resolved(paths), busy_timeout_s=self._busy_timeout_s)
+        return Index(self.path, resolved(paths))
 
     def close(self) -> None:
         with self._lock:
@@ -147,15 +142,16 @@ class Index:
         return removed
 
     def _refresh_files(self, request: UpdateRequest) -> IndexReport:
-        with closing(store.connect(self.path, self._busy_timeout_s, read_only=False)) as connection:
+        with closing(store.connect(self.path, read_only=False)) as connection:
             return refresh(connection, request)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with store.index_failures(self.path, self._hint(None)):
-            connection = store.connect(self.path, self._busy_timeout_s, read_only=False)
-            with closing(connection):
-                yield connection
+        with (
+            store.index_failures(self.path, self._hint(None)),
+            closing(store.connect(self.path, read_only=False)) as connection,
+        ):
+            yield connection
 
     # Reading
 
@@ -251,7 +247,7 @@ class Index:
         if self._reader is not None and self._reader.state != state:
             self.close()  # built anew by another process
         if self._reader is None:
-            connection = store.connect(self.path, self._busy_timeout_s, read_only=True)
+            connection = store.connect(self.path, read_only=True)
             self._reader = IndexReader(connection, state)
         return self._reader
 

@@ -268,7 +268,7 @@ class IndexWriter:
         """Some files of a new index tell the language of most: the first few may be exceptions."""
         files = [file for _, discovery in found for file in discovery.files]
         for file in files[:: len(files) // _SAMPLED + 1]:
-            with suppress(UnusableError):
+            with suppress(OSError, UnusableError):
                 text = decode(content_of(file, MAX_BYTES)).text
                 if language := language_of_document(text, ""):
                     self._languages[language] += 1

@@ -64,6 +64,7 @@ CREATE TABLE IF NOT EXISTS vector (
     digest BLOB NOT NULL, model TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, model)
 );
 """
+BUSY_TIMEOUT_S = 30.0  # how long one writer waits for another
 TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")
 
 
@@ -101,12 +102,12 @@ def is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
-def connect(path: Path, busy_timeout_s: float, *, read_only: bool) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """A connection to an existing file. Used under a lock, it may go from thread to thread."""
     connection = sqlite3.connect(
         f"file:{_quoted(path)}?{_mode(path) if read_only else 'mode=rw'}",
         uri=True,
-        timeout=busy_timeout_s,
+        timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,
     )

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from unified_flow.retrieval import store
 from unified_flow.retrieval.embedding import require_size
 
-BUSY_TIMEOUT_S = 30.0
 _TOLERANCE = 1e-3  # of a length that was 1 when it was written
 
 
@@ -114,7 +113,8 @@ class VectorTable:
     @contextmanager
     def _connected(self, *, read_only: bool) -> Iterator[sqlite3.Connection]:
         anew = f"unified-flow collections delete {self._path.stem}, then unified-flow index"
-        with store.index_failures(self._path, f"Make it anew: {anew}"):
-            connection = store.connect(self._path, BUSY_TIMEOUT_S, read_only=read_only)
-            with closing(connection):
-                yield connection
+        with (
+            store.index_failures(self._path, f"Make it anew: {anew}"),
+            closing(store.connect(self._path, read_only=read_only)) as connection,
+        ):
+            yield connection

@@ -20,8 +20,6 @@ from unified_flow.retrieval.index_writer import IndexWriter
 from unified_flow.retrieval.web import FetchPolicy, Page
 from unified_flow.turns.passage import Passage
 
-_MARKDOWN = ".md"
-
 Fetch = Callable[[str], Page]
 """Raises UnifiedFlowError for a page that cannot be had."""
 
@@ -101,7 +99,7 @@ def _fetched(page: Page, url: str) -> FoundFile:
 
 
 def _as_file(url: str, at_ns: int, data: bytes) -> FoundFile:
-    return FoundFile(url, printable(url), Stamp(at_ns, at_ns, len(data)), data, _MARKDOWN)
+    return FoundFile(url, printable(url), Stamp(at_ns, at_ns, len(data)), data)
 
 
 def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> list[Passage]:

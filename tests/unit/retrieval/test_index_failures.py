@@ -218,7 +218,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("mode", ["NORMAL", "EXCLUSIVE"])
 def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
-    index: Index, docs: Path, mode: str
+    index: Index, docs: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index.close()
     (docs / "new.md").write_text("New dough.\n")
@@ -227,7 +227,8 @@ def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    with holder, Index.open(index.path.parent, busy_timeout_s=0.2) as impatient:
+    monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.2)
+    with holder, Index.open(index.path.parent) as impatient:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         with pytest.raises(RetrievalError, match="locked by another process") as caught:

@@ -7,7 +7,6 @@ a person, and imports its library late (the extra `documents`; EPUB needs none).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -50,10 +49,6 @@ _CONVERTERS: dict[str, tuple[str, str, str]] = words_of("document")["converters"
 _NOT_READ: dict[str, str] = words_of("document")["not_read"]
 
 
-class UnreadableError(UnusableError):
-    """The file cannot be read now; the next update tries again."""
-
-
 @dataclass(frozen=True)
 class Remarks:
     """What a person is told of a file: why it has no chunks, an encoding that nothing declares, and
@@ -69,22 +64,6 @@ class Document:
     language: str
     chunks: list[Chunk]
     remarks: Remarks
-
-
-def file_bytes(path: str, max_bytes: int) -> bytes:
-    """Raises UnreadableError, and UnusableError for a larger file."""
-    try:
-        # A name may have become a pipe since it was found; opening one would wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 -- a descriptor, not a path
-            data = file.read(max_bytes + 1)
-    except PermissionError as exc:
-        raise UnreadableError("permission denied") from exc
-    except OSError as exc:
-        raise UnreadableError((exc.strerror or type(exc).__name__).lower()) from exc
-    if len(data) > max_bytes:
-        raise UnusableError(f"larger than {max_bytes / 1024 / 1024:g} MiB")
-    return data
 
 
 def extension_of(path: str, formats: Mapping[str, str] | None = None) -> str:
