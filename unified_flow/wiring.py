@@ -164,7 +164,7 @@ def _built_in_tools(
     searched = retriever or documents
     told = None if retriever else documents
     search = [doc_search(searched, documents=told)] if searched is not None else []
-    files = list(file_tools(roots, exclude=private)) if roots else []
+    files = list(file_tools(roots, private, settings.documents)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]
 

@@ -366,7 +366,12 @@ def test_what_is_down_is_an_intervention_that_says_what_to_start(
     for base_url, more, message, hint in (
         (nobody.url, "", f"test-embeddings at {nobody.url}", "Start the model server"),
         (embeddings.url, f'qdrant_url = "{unreachable}"', f"vector store {unreachable}", "qdrant_"),
-        (embeddings.url, f'qdrant_url = "{embeddings.url}"', "status 501", "is there a Qdrant"),
+        (
+            embeddings.url,
+            f'qdrant_url = "{embeddings.url}"',
+            "Unexpected Response: 501",
+            "is there a Qdrant",
+        ),
     ):
         (home / "unified_flow.toml").write_text(
             f'[vectors]\nmodel = "test-embeddings"\nbase_url = "{base_url}"\n{more}\n'

@@ -115,7 +115,8 @@ class Run:
         has, or that somebody runs now."""
         folder = _folder(root, name or spec.name)
         make_private_folder(folder)
-        if (folder / SPEC).is_file() and (differs := _differences(_spec(folder), spec)):
+        before = dict(_spec(folder)) if (folder / SPEC).is_file() else {}
+        if differs := [name for name, value in before.items() if value != getattr(spec, name)]:
             raise InputError(
                 f"the run {folder.name} is another one: {', '.join(differs)} differ",
                 field="name",
@@ -182,11 +183,6 @@ def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
             continue
         found[answer.id] = answer
     return found
-
-
-def _differences(one: Spec, other: Spec) -> list[str]:
-    before, after = one.model_dump(), other.model_dump()
-    return [name for name in before if before[name] != after[name]]
 
 
 VECTORS = "vectors"

@@ -133,7 +133,7 @@ def _read(
             return read
         if not file.is_named and (held := secret_in(data, extension)):
             raise UnusableError(f"{SECRET}: {held}")
-        pages = partial(ocr_pages, reading.ocr, file.path) if reading.ocr else None
+        pages = partial(ocr_pages, reading.ocr, data, extension) if reading.ocr else None
         _analyse(read, file, parse(extension, data, converter, language, pages))
     except (OSError, UnusableError) as exc:
         read.is_readable = not isinstance(exc, OSError)

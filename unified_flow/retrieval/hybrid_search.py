@@ -59,7 +59,11 @@ class HybridSearch:
         with index.reading() as reader:
             self._learn(reader)
             missing = {key: id for key, id in self._chunks.items() if key not in known}
-            texts = {key: _text(reader, id) for key, id in missing.items()}
+            of_chunk = "SELECT heading, text FROM chunk WHERE id = ?"
+            rows = (
+                (key, reader.connection.execute(of_chunk, (id,))) for key, id in missing.items()
+            )
+            texts = {key: embedded_text(*row.fetchone()) for key, row in rows}
             sees_all = not reader.scope.restriction
         if missing and index.is_read_only:
             raise RetrievalError(
@@ -133,8 +137,3 @@ def joined(words: Mapping[int, float], meaning: Mapping[int, float]) -> list[tup
         for id, score in words.items()
     ]
     return sorted(scored, key=lambda each: (-each[0], each[1]))
-
-
-def _text(reader: IndexReader, chunk: int) -> str:
-    row = reader.connection.execute("SELECT heading, text FROM chunk WHERE id = ?", (chunk,))
-    return embedded_text(*row.fetchone())

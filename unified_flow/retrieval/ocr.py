@@ -17,14 +17,16 @@ TIMEOUT_S = 300.0  # for one document
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
 
 
-def ocr_pages(command: str, path: str) -> list[str]:
+def ocr_pages(command: str, data: bytes, extension: str) -> list[str]:
     """What the command prints, in UTF-8, divided at form feeds as OCR programs do between pages.
-    `{file}` in it stands for the path; no shell reads it. Raises UnusableError."""
+    `{file}` in it stands for a copy of the document; no shell reads it. Raises UnusableError."""
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     nothing = subprocess.DEVNULL
-    with tempfile.TemporaryFile() as printed:
+    with tempfile.TemporaryFile() as printed, tempfile.NamedTemporaryFile(suffix=extension) as copy:
+        copy.write(data)
+        copy.flush()
         try:
-            words = [word.replace("{file}", path) for word in shlex.split(command)]
+            words = [word.replace("{file}", copy.name) for word in shlex.split(command)]
             process = subprocess.Popen(
                 words, stdin=nothing, stdout=printed, stderr=nothing, env=kept, process_group=0
             )

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
 PAGE = 1000
-_SHOWN = 200
+_HINT = (
+    "is there a Qdrant server at qdrant_url, under [vectors] in unified_flow.toml? Where it wants a"
+    " key (401, 403), qdrant_key_env there names the variable that holds it"
+)
 _OTHERS = 4  # times as many are asked for: some of the nearest may be of another folder
 
 
@@ -114,8 +117,9 @@ class QdrantStore:
         except RetrievalError:
             raise
         except Exception as exc:  # the client has no base class for what it raises
+            said = " ".join(str(exc).split()) or type(exc).__name__
             raise RetrievalError(
-                f"the vector store {self._url} cannot be used: {_reason(exc)}", hint=_hint(exc)
+                f"the vector store {self._url} cannot be used: {said}", hint=_HINT
             ) from exc
 
 
@@ -125,20 +129,3 @@ def _id(key: bytes) -> str:
 
 def _key(point: int | str | uuid.UUID) -> bytes:
     return uuid.UUID(str(point)).bytes
-
-
-def _reason(exc: Exception) -> str:
-    status = getattr(exc, "status_code", None)  # of the client's UnexpectedResponse
-    if status is None:
-        return str(exc) or type(exc).__name__
-    body = getattr(exc, "content", b"").decode("utf-8", "replace")
-    return f"status {status}: {body[:_SHOWN]!r}"
-
-
-def _hint(exc: Exception) -> str:
-    status = getattr(exc, "status_code", None)
-    if status in {401, 403}:
-        return "set the variable that qdrant_key_env under [vectors] names"
-    if status is None:
-        return "start it, or mend qdrant_url under [vectors] in unified_flow.toml"
-    return "is there a Qdrant server at qdrant_url, and what does its log say?"

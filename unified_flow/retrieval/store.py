@@ -105,7 +105,7 @@ def is_writable(path: Path) -> bool:
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """A connection to an existing file. Used under a lock, it may go from thread to thread."""
     connection = sqlite3.connect(
-        f"file:{_quoted(path)}?{_mode(path) if read_only else 'mode=rw'}",
+        f"file:{quote(os.fsencode(path))}?{_mode(path) if read_only else 'mode=rw'}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
@@ -130,10 +130,6 @@ def _mode(path: Path) -> str:
         return "mode=rw"
     log = path.with_name(f"{path.name}-wal")
     return "mode=ro" if log.exists() and log.stat().st_size else "mode=ro&immutable=1"
-
-
-def _quoted(path: Path) -> str:
-    return quote(os.fsencode(path))
 
 
 def create_file(path: Path) -> None:

@@ -58,21 +58,16 @@ def page_as_file(
     connection: sqlite3.Connection, url: str, fetch: Fetch | None, *, again: bool
 ) -> Discovery:
     """The page as a file of its own. What was fetched before stays if it cannot be had now."""
-    found = Discovery()
     stored = None if store.is_new(connection) else _stored(connection, url)
     if stored is not None and not again:
-        found.files.append(stored)
-        return found
-    try:
-        if fetch is None:
-            found.skipped.append((printable(url), "web pages are not fetched here"))
-        else:
-            found.files.append(_fetched(fetch(url), url))
-    except UnifiedFlowError as exc:
-        found.skipped.append((printable(url), f"not fetched: {exc}"))
-    if stored is not None and not found.files:
-        found.files.append(stored)
-    return found
+        return Discovery([stored])
+    why = "web pages are not fetched here"
+    if fetch is not None:
+        try:
+            return Discovery([_fetched(fetch(url), url)])
+        except UnifiedFlowError as exc:
+            why = f"not fetched: {exc}"
+    return Discovery([stored] if stored else [], [(printable(url), why)])
 
 
 def store_page(connection: sqlite3.Connection, page: FoundFile) -> None:

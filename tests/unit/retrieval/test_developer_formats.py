@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from email.message import EmailMessage
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -11,7 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat import v4
-from odf.opendocument import OpenDocumentText
+from odf.draw import Frame, Page, TextBox
+from odf.opendocument import (
+    OpenDocumentPresentation,
+    OpenDocumentSpreadsheet,
+    OpenDocumentText,
+)
 from odf.style import Footer, MasterPage, PageLayout
 from odf.table import Table, TableCell, TableRow
 from odf.text import H, List, ListItem, Note, NoteBody, NoteCitation, P
@@ -477,9 +483,43 @@ def test_open_document_text(index: Index, shelf: Path) -> None:
 
 
 RTF = r"""{\rtf1\ansi\ansicpg1252{\fonttbl{\f0\fswiss Arial;}}{\info{\title No}}
-{\footer\pard Nordhavn AB\par}\f0 The caf\'e9 opens at {\b nine}.
+{\footer\pard Nordhavn AB\par}\f0 The caf\'e9 opens at {\b nine}.{\v\insrsid7 hidden
+one} \v hidden two\v0  Come in.
 {\footnote\pard On Sundays at ten.}\par
 \trowd Tea\cell 4 crowns\cell\row\pard \u8364? is taken.\par}"""
+
+
+def test_sheets_and_slides_of_open_document(index: Index, shelf: Path) -> None:
+    book = OpenDocumentSpreadsheet()
+    sheet = Table(name="Ferries")
+    for row in (("Ferry", "May", "June"), ("Kelda", "17", "17")):
+        line = TableRow()
+        for text, group in groupby(row):
+            cell = TableCell(numbercolumnsrepeated=str(len([*group])))
+            cell.addElement(P(text=text))
+            line.addElement(cell)
+        sheet.addElement(line)
+    book.spreadsheet.addElement(sheet)
+    book.save(str(shelf / "ferries.ods"))
+    talk = OpenDocumentPresentation()
+    layout = PageLayout(name="L")
+    talk.automaticstyles.addElement(layout)
+    master = MasterPage(name="M", pagelayoutname=layout)
+    talk.masterstyles.addElement(master)
+    page, frame, box = Page(masterpagename=master), Frame(), TextBox()
+    box.addElement(P(text="The pier was rebuilt in 1931."))
+    frame.addElement(box)
+    page.addElement(frame)
+    talk.presentation.addElement(page)
+    talk.save(str(shelf / "pier.odp"))
+    (shelf / "pump.8.gz").write_bytes(b"\x1f\x8b\x08")
+
+    report = index.update([shelf])
+    assert report.skipped == (("shelf/pump.8.gz", "compressed files are not read"),)
+    best = index.search("Kelda in June")[0]
+    assert best.heading == "Ferries"
+    assert "Ferry: Kelda | May: 17 | June: 17" in best.text
+    assert "1931" in index.search("When was the pier rebuilt?")[0].text
 
 
 def test_rich_text(index: Index, shelf: Path) -> None:
@@ -489,8 +529,9 @@ def test_rich_text(index: Index, shelf: Path) -> None:
     assert report.skipped == (("shelf/broken.rtf", "broken: no RTF can be read in it"),)
     text = index.search("café")[0].text
     for said in ("The café opens at nine.", "On Sundays at ten.", "Tea|4 crowns", "€ is taken.",
-                 "Nordhavn AB"):  # fmt: skip
+                 "Nordhavn AB", "Come in."):  # fmt: skip
         assert said in text
+    assert "hidden" not in text
     assert "Arial" not in text
 
 

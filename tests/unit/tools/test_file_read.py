@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.office import write_scan
 from tests.unit.tools.running import run
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError, ToolArgumentError
 from unified_flow.tools.builtin.file_read import MAX_CHARS, MAX_FILE_BYTES
 from unified_flow.tools.builtin.file_search import file_tools
@@ -281,3 +284,17 @@ def test_files_that_hold_credentials_are_refused(box: Toolbox, docs: Path, name:
     (docs / name).write_text("PASSWORD=hunter2\n")
     with pytest.raises(PathRefusedError):
         run(box, "file.read", path=name)
+
+
+def test_files_are_read_as_the_settings_for_documents_say(docs: Path, tmp_path: Path) -> None:
+    write_scan(docs / "contract.pdf", 1, "The rent is nine crowns.")
+    (docs / "letter.txt").write_text("Subject: Boats\n\nThey sail at noon.\n")
+    program = tmp_path / "ocr.py"
+    program.write_text("print('The lease ends in June.')")
+    reading = DocumentSettings(
+        ocr=f"{sys.executable} {program} {{file}}", formats={"letter.txt": "eml"}
+    )
+    box = Toolbox(file_tools([docs], reading=reading))
+    assert "The lease ends in June." in run(box, "file.read", path="contract.pdf").result["text"]
+    assert run(box, "file.read", path="letter.txt").result["text"].startswith("Subject: Boats")
+    assert "They sail" in run(box, "file.read", path="letter.txt").result["text"]

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-import zlib
 from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats import html
-from unified_flow.retrieval.formats.office import opened
+from unified_flow.retrieval.formats.office import whole_file
 
 _CONTAINER = "META-INF/container.xml"
 _PROTECTED = "META-INF/rights.xml"
 
 
 def epub_parts(data: bytes) -> Iterator[Part]:
-    with opened(data) as archive:
-        try:
-            if _PROTECTED in archive.namelist():
-                raise UnusableError("encrypted: its pages are protected")
-            for name in _spine(archive):
-                yield from html.html_parts(archive.read(name))
-        except (KeyError, ElementTree.ParseError, zipfile.BadZipFile, zlib.error) as exc:
-            raise UnusableError("broken: no book can be read in it") from exc
+    with whole_file(data, "book") as file, zipfile.ZipFile(file) as archive:
+        if _PROTECTED in archive.namelist():
+            raise UnusableError("encrypted: its pages are protected")
+        for name in _spine(archive):
+            yield from html.html_parts(archive.read(name))
 
 
 def _spine(archive: zipfile.ZipFile) -> list[str]:

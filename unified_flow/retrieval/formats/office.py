@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats.table import table_lines
 
+_STUMBLES = (ValueError, LookupError, TypeError, AttributeError, SyntaxError)
 MAX_UNPACKED = 256 * 1024 * 1024
 MAX_ENTRIES = 20_000
 MAX_SLIDES = 5_000
@@ -50,14 +52,7 @@ def whole_file(data: bytes, kind: str) -> Iterator[io.BytesIO]:
     opened(data).close()
     try:
         yield io.BytesIO(data)
-    except (
-        zipfile.BadZipFile,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        SyntaxError,
-    ) as exc:
+    except (zipfile.BadZipFile, zlib.error, *_STUMBLES) as exc:
         raise UnusableError(f"broken: no {kind} can be read in it") from exc
 
 

@@ -1,17 +1,16 @@
-"""OpenDocument text: paragraphs, lists and tables in their order, under its headings; RTF."""
+"""OpenDocument: paragraphs, lists and tables in their order, under headings and sheets; RTF."""
 
 from __future__ import annotations
 
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.retrieval.formats.chunk import Trail
-from unified_flow.retrieval.formats.office import opened
+from unified_flow.retrieval.formats.office import MAX_COLUMNS, whole_file
 from unified_flow.retrieval.formats.table import table_lines
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -21,6 +20,7 @@ _HEADING, _PARAGRAPH, _ITEM = f"{_TEXT}h", f"{_TEXT}p", f"{_TEXT}list-item"
 # Deleted text, comments, and what is made of the headings.
 _NOT_SHOWN = {f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_TEXT}table-of-content"}
 _SPACES = {f"{_TEXT}s": " ", f"{_TEXT}tab": " ", f"{_TEXT}line-break": " "}
+_HIDDEN = re.compile(rb"\\v(?![-\w])[^{}]*?(?=\\v0(?!\d)|\\plain\b|\})")
 # striprtf leaves them out; each is shown where it stands, in a line of its own.
 _BESIDES = re.compile(rb"\\(?:footnote|(?:header|footer)[lrf]?|shptxt)\b")
 
@@ -30,28 +30,28 @@ def rich_text_parts(data: bytes) -> Iterator[Part]:
 
     if not data.startswith(b"{\\rtf"):
         raise UnusableError("broken: no RTF can be read in it")
-    source = _BESIDES.sub(rb"\\line ", data).decode("latin-1")
+    source = _BESIDES.sub(rb"\\line ", _HIDDEN.sub(b"", data)).decode("latin-1")
     text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
     yield Part((), [" ".join(line.split()) for line in text.replace("|\n", "\n").split("\n")])
 
 
 def open_document_parts(data: bytes) -> Iterator[Part]:
     """What headers and footers say comes once, at the end."""
-    with opened(data) as archive:
-        try:
-            content = ElementTree.fromstring(archive.read("content.xml"))
-            styles = ElementTree.fromstring(archive.read("styles.xml"))
-        except (KeyError, ElementTree.ParseError, zipfile.BadZipFile, zlib.error) as exc:
-            raise UnusableError("broken or encrypted: no text can be read in it") from exc
+    with whole_file(data, "text (or it is encrypted)") as file, zipfile.ZipFile(file) as archive:
+        content = ElementTree.fromstring(archive.read("content.xml"))
+        styles = ElementTree.fromstring(archive.read("styles.xml"))
     trail = Trail()
     lead: tuple[str, ...] = ()
     lines: list[str] = []
+    sheets = content.iterfind(f"{_OFFICE}body/{_OFFICE}spreadsheet/{_TABLE}table")
+    names = {sheet: sheet.get(f"{_TABLE}name", "") for sheet in sheets}
     for block in _blocks(content.find(f"{_OFFICE}body")):
-        if block.tag == _HEADING and (title := _words(block)):
+        title = _words(block) if block.tag == _HEADING else names.get(block, "")
+        if title:
             yield Part(trail.titles, lines, lead)
             trail.enter(int(block.get(f"{_TEXT}outline-level", "1")), title)
             lead, lines = (title,), []
-        else:
+        if block.tag != _HEADING:
             lines += [*_lines(block), ""]
     yield Part(trail.titles, lines, lead)
     margins = _blocks(styles.find(f"{_OFFICE}master-styles"))
@@ -70,13 +70,18 @@ def _blocks(element: Element | None) -> Iterator[Element]:
 def _lines(block: Element) -> Iterator[str]:
     if block.tag == f"{_TABLE}table":
         rows = block.iter(f"{_TABLE}table-row")
-        cells = ([" ".join(map(_words, _blocks(cell))) for cell in row] for row in rows)
-        yield from table_lines(cells)
+        yield from table_lines([text for cell in row for text in _cells(cell)] for row in rows)
     elif block.tag == _ITEM:
         first, *more = [line for each in _blocks(block) for line in _lines(each)] or [""]
         yield from (f"- {first}", *(f"  {line}" for line in more))
     else:
         yield _words(block)
+
+
+def _cells(cell: Element) -> list[str]:
+    """A cell that stands for several like it says so once."""
+    repeated = int(cell.get(f"{_TABLE}number-columns-repeated", "1"))
+    return [" ".join(map(_words, _blocks(cell)))] * min(repeated, MAX_COLUMNS)
 
 
 def _words(element: Element) -> str:

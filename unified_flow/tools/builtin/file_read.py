@@ -12,13 +12,14 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from unified_flow.config import tool_names
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import FileUnusableError, ToolArgumentError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.formats.document import (
     INSTALL,
-    converter_of,
+    converted,
     convertible,
     extension_of,
     lines_of,
@@ -26,6 +27,7 @@ from unified_flow.retrieval.formats.document import (
     page_lines,
 )
 from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.roots import Located, Roots
 from unified_flow.turns.passage import source_of
@@ -50,9 +52,11 @@ class ReadArguments(Arguments):
         return self
 
 
-def file_read(roots: Roots) -> Tool:
+def file_read(roots: Roots, reading: DocumentSettings | None = None) -> Tool:
+    """Files are read as the index reads them."""
+
     async def run(args: ReadArguments) -> ToolOutput:
-        return await in_daemon_thread(partial(_read, roots, args))
+        return await in_daemon_thread(partial(_read, roots, reading or DocumentSettings(), args))
 
     return Tool(
         name=tool_names.FILE_READ,
@@ -84,11 +88,12 @@ def _bytes(roots: Roots, located: Located, most: int) -> bytes:
     return data
 
 
-def _read(roots: Roots, args: ReadArguments) -> ToolOutput:
+def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolOutput:
     place = locate(roots, args.path)
     located = place.located
-    if is_converted(located):
-        document = converted(roots, located)
+    extension = extension_of(str(located.real), reading.formats)
+    if convertible(extension):
+        document = _converted(roots, located, extension, reading.ocr)
     else:
         text = read_text(roots, located)
         document = Converted(text.removesuffix("\n").split("\n"), {})
@@ -188,21 +193,16 @@ def locate(roots: Roots, path: str) -> Place:
         return Place(located, page=number) if match[2] else Place(located, line=number)
 
 
-def is_converted(located: Located) -> bool:
-    """Whether its text is made by a converter."""
-    return convertible(extension_of(located.real.name))
-
-
-def converted(roots: Roots, located: Located) -> Converted:
+def _converted(roots: Roots, located: Located, extension: str, ocr: str | None) -> Converted:
     """The text that the index has of it too. Raises FileUnusableError, and as Roots.read."""
-    extension = extension_of(located.real.name)
     if reason := missing_library(extension):
         raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
     limits = SandboxLimits()
     data = _bytes(roots, located, limits.file_bytes)
     try:
         with Converter(limits) as converter:
-            parts = converter.convert(converter_of(extension), data)
+            pages = partial(ocr_pages, ocr, data, extension) if ocr else None
+            parts, _ = converted(extension, data, converter, pages)
     except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} cannot be read: {exc}", hint="Mend the file, or name another."

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from unified_flow.config import tool_names
+from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import FileUnusableError, PathRefusedError, ToolError, ToolTimeoutError
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.discovery import SECRET, FoundFile
@@ -90,10 +91,14 @@ class GrepArguments(Arguments):
     limit: int = Field(default=50, ge=1, le=500, description="how many lines at most")
 
 
-def file_tools(roots: Iterable[Path | str], exclude: Iterable[Path | str] = ()) -> tuple[Tool, ...]:
+def file_tools(
+    roots: Iterable[Path | str],
+    exclude: Iterable[Path | str] = (),
+    reading: DocumentSettings | None = None,
+) -> tuple[Tool, ...]:
     """Raises ConfigError for a root that is not there. `exclude` stays closed within them."""
     allowed = Roots(roots, exclude)
-    return file_read(allowed), file_glob(allowed), file_grep(allowed)
+    return file_read(allowed, reading), file_glob(allowed), file_grep(allowed)
 
 
 def file_glob(roots: Roots) -> Tool:
