@@ -24,6 +24,7 @@ _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_m
 # A folder with one of these in it is a cache (bford.info/cachedir) or a virtual environment.
 _MARKERS = ("CACHEDIR.TAG", "pyvenv.cfg")
 _GIT_TIMEOUT_S = 5.0
+_PLACES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")  # that say where its settings are
 SECRET = "may hold secrets"
 
 
@@ -123,7 +124,10 @@ class _Walk:
         """Whether it is a folder to go into."""
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
-            if self._left_out(entry, is_folder) or rules.ignore(entry.path, is_folder):
+            is_cache = is_folder and entry.name.startswith(".") and "cache" in entry.name
+            if entry.path in self.exclude or entry.name in _NEVER or is_cache:
+                return False
+            if rules.ignore(entry.path, is_folder):
                 return False
             if is_secret(self._below(entry.path), is_folder=is_folder):
                 self._skip(entry.path, SECRET)
@@ -141,12 +145,6 @@ class _Walk:
         except OSError as exc:
             self._skip(entry.path, reason_of(exc))
         return False
-
-    def _left_out(self, entry: os.DirEntry[str], is_folder: bool) -> bool:
-        if entry.path in self.exclude:
-            return True
-        name = entry.name
-        return name in _NEVER or (is_folder and name.startswith(".") and "cache" in name)
 
     def _link(self, path: str) -> None:
         """A link within the root leads to what is found anyway; others are listed as skipped."""
@@ -201,7 +199,7 @@ class IgnoreRules:
         files = [exclude, Path(folder, ".gitignore")]
         patterns = self.patterns
         if exclude is not None:
-            files.insert(0, _users_own_file())
+            files.insert(0, _excludes_file(*map(os.environ.get, _PLACES)))
             patterns = ()
         base = folder.rstrip("/") + "/"
         for file in filter(None, files):
@@ -264,15 +262,10 @@ def _exclude_file(folder: str) -> Path | None:
     return git / "info" / "exclude" if git.is_dir() else None
 
 
-def _users_own_file() -> Path | None:
-    """As git finds it: core.excludesFile, else `ignore` in git's folder of the configuration."""
-    places = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
-    return _excludes_file(*map(os.environ.get, places))
-
-
 @cache
 def _excludes_file(home: str | None, config: str | None, _: str | None) -> Path | None:
-    """Once for a configuration: git takes some milliseconds to start."""
+    """The user's own, as git finds it: core.excludesFile, else `ignore` in git's folder of the
+    configuration. Once for a configuration: git takes some milliseconds to start."""
     with suppress(OSError, subprocess.SubprocessError):  # without git its default holds
         command = ["git", "config", "--global", "--path", "--get", "core.excludesFile"]
         git = subprocess.run(command, capture_output=True, check=False, timeout=_GIT_TIMEOUT_S)

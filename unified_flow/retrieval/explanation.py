@@ -114,17 +114,11 @@ def _files(reader: IndexReader, path: str) -> list[tuple[int, str, str | None]]:
     """(id, path as shown, why it was skipped) of what ends like `path`."""
     rows = reader.connection.execute(
         "SELECT file.id, min(shown), skipped FROM file JOIN member ON file_id = file.id "
-        "WHERE (shown = ?1 OR shown LIKE '%/' || ?2 ESCAPE '!' OR path = ?3) "
+        "WHERE (shown = ?1 OR substr(shown, -length('/' || ?2)) = '/' || ?2 OR path = ?3) "
         f"{reader.scope.restriction} GROUP BY file.id ORDER BY length(shown) LIMIT ?4",
-        (path, _literal(path.removeprefix("./")), os.fsencode(os.path.abspath(path)), _FILES),  # noqa: PTH100
+        (path, path.removeprefix("./"), os.fsencode(os.path.abspath(path)), _FILES),  # noqa: PTH100
     )
     return rows.fetchall()
-
-
-def _literal(text: str) -> str:
-    for mark in "!%_":
-        text = text.replace(mark, f"!{mark}")
-    return text
 
 
 def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit:

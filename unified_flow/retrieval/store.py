@@ -166,11 +166,7 @@ def create_tables(connection: sqlite3.Connection, reading: str) -> None:
     """Inside the caller's transaction, so not with executescript."""
     for table in TABLES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
-    statement = ""
-    for line in SCHEMA.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            connection.execute(statement)
-            statement = ""
+    for statement in SCHEMA.split(";\n"):
+        connection.execute(statement)
     values = (version(), reading)
     connection.execute("INSERT INTO meta VALUES ('version', ?), ('reading', ?)", values)

@@ -23,9 +23,8 @@ _TOLERANCE = 1e-3  # of a length that was 1 when it was written
 
 @dataclass(frozen=True)
 class _Vectors:
-    """Row n of `matrix` is the vector of length 1 of the key that `rows` gives n."""
+    """Row n of `matrix` is the vector of length 1 of the nth key, to which `rows` gives n."""
 
-    keys: list[bytes]
     rows: dict[bytes, int]
     matrix: NDArray[np.float32]
 
@@ -76,7 +75,7 @@ class VectorTable:
         self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
     ) -> dict[bytes, float]:
         known = self._loaded()
-        if not known.keys:
+        if not known.rows:
             return {}
         require_size(self._model, len(vector), known.matrix.shape[1])
         query = np.array(vector, np.float32)
@@ -84,10 +83,11 @@ class VectorTable:
         # Not `@`: for a few milliseconds BLAS wakes threads that wait for busy cores.
         cosines = np.einsum("ij,j->i", known.matrix, query)
         found: dict[bytes, float] = {}
+        keys = list(known.rows)
         for row in np.argsort(-cosines):
             if len(found) == limit:
                 break
-            if (key := known.keys[row]) in among:
+            if (key := keys[row]) in among:
                 found[key] = float(cosines[row])
         return found | {key: float(cosines[known.rows[key]]) for key in also if key in known.rows}
 
@@ -106,7 +106,7 @@ class VectorTable:
             lengths = np.linalg.norm(matrix, axis=1)
             if not np.all((lengths == 0) | (np.abs(lengths - 1) < _TOLERANCE)):
                 raise sqlite3.DatabaseError("a vector is not as it was written")
-        found = _Vectors(keys, {key: row for row, key in enumerate(keys)}, matrix)
+        found = _Vectors({key: row for row, key in enumerate(keys)}, matrix)
         self._vectors = found
         return found
 

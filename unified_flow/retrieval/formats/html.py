@@ -123,7 +123,11 @@ class _Open:
     def begin(self, name: str, shown: bool) -> None:
         if name == "body" and "head" in self:
             self.end("head")
-        while self._blocks and _is_ended_by(self._blocks[-1], name):
+        ended_by = _WORDS["ended_by"]
+        while self._blocks and (  # a paragraph is ended by anything that is not inline
+            name in ended_by.get(self._blocks[-1], ())
+            or (self._blocks[-1] == "p" and name not in _INLINE)
+        ):
             self.end(self._blocks[-1])
         if not shown and self._hidden_from is None:
             self._hidden_from = len(self._names)
@@ -143,13 +147,6 @@ class _Open:
                 self._blocks.pop()
         if self._hidden_from is not None and len(self._names) <= self._hidden_from:
             self._hidden_from = None
-
-
-def _is_ended_by(name: str, following: str) -> bool:
-    """A paragraph by anything that is not inline."""
-    if name == "p":
-        return following not in _INLINE
-    return following in _WORDS["ended_by"].get(name, ())
 
 
 class _Reader(HTMLParser):
