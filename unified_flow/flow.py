@@ -18,6 +18,7 @@ from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.engine.services import Services
+from unified_flow.engine.takeover import take_over
 from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wire_name
@@ -35,8 +36,8 @@ from unified_flow.turns.input_checks import (
 )
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.results import PriorTurn
-from unified_flow.turns.sessions.deliveries import Deliveries, turn_that_answered
-from unified_flow.turns.store import TurnStore
+from unified_flow.turns.sessions.deliveries import turn_that_answered
+from unified_flow.turns.store import Delivery, TurnStore
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
@@ -66,7 +67,6 @@ class UnifiedFlow:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
         self._ephemeral = EphemeralTurns(services.turns, services.queue, services.reporting)
-        self._deliveries = Deliveries()
 
     @classmethod
     def from_config(
@@ -130,8 +130,9 @@ class UnifiedFlow:
         fails, until its intervention is closed. `history` is the conversation so far, oldest
         first, where the caller knows better than the session store. `log` takes the request's
         line instead of the query log, for a caller that adds to it.
-        A message that is delivered again, with its `request_id`, gets the answer of the turn that
-        answered it, or is about to.
+        A message that is delivered again, with its `request_id` and to whichever process of this
+        home, gets the answer of the turn that answered it, or is about to; a turn of it whose
+        process is gone goes on.
         """
         run = TurnRun.begin(self.services.policy.bounds)
         question = checked_question(message)
@@ -148,23 +149,28 @@ class UnifiedFlow:
             "question": question,
         }
 
-        async def answer() -> Turn:
+        async def answer(delivery: Delivery | None = None) -> Turn:
             await self._refresh_documents(run)
-            started = await self._begin(observer, run, channel=channel, persist=persist, **asked)
-            async with self._removed_unless_needed(started) as ledger:
-                if earlier is not None:
+            ledger = await self._left_behind(delivery, request_id, observer)
+            if ledger is None:
+                begin = self._begin(observer, run, channel=channel, persist=persist, **asked)
+                ledger = await begin
+            if delivery is not None:
+                delivery.begins(ledger.turn.turn_id)
+            async with self._removed_unless_needed(ledger):
+                if earlier is not None and ledger.turn.history is None:
                     await ledger.record_always(HistoryRead(phase="query_analyzer", turns=earlier))
                 try:
-                    return await run_turn(ledger, run, self.services, log)
+                    return await self._dispatch(ledger, run, log)
                 except PhaseError as exc:
                     if exc.answer != "silence":
                         raise
-                    return ledger.turn
+                    return exc.turn
 
         if not may_be_repeated:
             return await answer()
-        async with self._deliveries.one_by_one(*asked.values()):
-            return await self._answered_before(asked, log) or await answer()
+        async with self.services.turns.delivery("\0".join(asked.values())) as delivery:
+            return await self._answered_before(asked, log) or await answer(delivery)
 
     async def resume(self, ledger: Ledger, log: LogRequest | None = None) -> Turn:
         """Run an opened turn, whose journal says that it is resumed, to its end.
@@ -174,7 +180,19 @@ class UnifiedFlow:
         """
         run = TurnRun.begin(self.services.policy.bounds)
         async with self._removed_unless_needed(ledger):
-            return await run_turn(ledger, run, self.services, log)
+            return await self._dispatch(ledger, run, log)
+
+    async def _dispatch(self, ledger: Ledger, run: TurnRun, log: LogRequest | None) -> Turn:
+        here = partial(run_turn, ledger, run, self.services, log)
+        return await self.services.dispatcher.run(ledger, here)
+
+    async def _left_behind(
+        self, delivery: Delivery | None, request_id: str, observer: Observer | None
+    ) -> Ledger | None:
+        """The turn that an earlier delivery of the message has begun, and may not have ended."""
+        if delivery is None or delivery.begun is None:
+            return None
+        return await take_over(delivery.begun, request_id, self.services, observer)
 
     async def _answered_before(
         self, asked: Mapping[str, str], log: LogRequest | None

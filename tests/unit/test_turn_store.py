@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -13,16 +15,31 @@ from typing import Any
 
 import pytest
 
-from tests.answers import QUESTION, Turns, scripted_flow
+from tests.answers import COMPLETE, QUESTION, Turns, scripted_flow
+from unified_flow.engine.dispatcher import Dispatcher
+from unified_flow.engine.outcome import phase_error
+from unified_flow.engine.takeover import may_be_taken_over, take_over
+from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
+from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import AnyEvent, PhaseStarted, TurnInterrupted, TurnStarted
+from unified_flow.turns.events import (
+    AnyEvent,
+    PhaseStarted,
+    Runner,
+    TurnInterrupted,
+    TurnResumed,
+    TurnStarted,
+    TurnTakenOver,
+)
 from unified_flow.turns.file_store import FileTurnStore
+from unified_flow.turns.fold import apply, fold
 from unified_flow.turns.in_memory_store import InMemoryTurnStore
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import TurnStore
+from unified_flow.turns.turn import Counters, Turn, Write
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 EARLIER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -201,6 +218,104 @@ async def test_an_append_is_not_cut_short(store: TurnStore) -> None:
     await ledger.record(STOPPED)
     assert len(await store.read(ledger.turn.turn_id)) == seen + 1
     await ledger.__aexit__(None, None, None)
+
+
+@loop
+async def test_one_task_at_a_time_answers_a_message(store: TurnStore) -> None:
+    order: list[str] = []
+
+    async def answer(name: str, message: str) -> None:
+        async with store.delivery(message) as delivery:
+            order.append(f"{name} begins")
+            assert delivery.begun is None
+            delivery.begins(7)
+            await asyncio.sleep(0.01)
+            order.append(f"{name} ends")
+
+    await asyncio.gather(answer("a", "m"), answer("b", "m"), answer("c", "other"))
+    assert [line for line in order if line[0] != "c"] in (
+        ["a begins", "a ends", "b begins", "b ends"],
+        ["b begins", "b ends", "a begins", "a ends"],
+    )
+    assert order.index("c begins") < 3, "another message does not wait"
+
+
+@loop
+async def test_who_is_cancelled_leaves_the_turn_to_the_next(store: TurnStore) -> None:
+    async def answer() -> None:
+        async with store.delivery("m") as delivery:
+            delivery.begins(7)
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(answer())
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait({task})
+    for left in (7, None):
+        async with store.delivery("m") as delivery:
+            assert delivery.begun == left
+    with suppress(ZeroDivisionError):
+        async with store.delivery("m") as delivery:
+            delivery.begins(8)
+            raise ZeroDivisionError
+    async with store.delivery("m") as delivery:
+        assert delivery.begun is None, "a failed turn is resumed by a person"
+
+
+class Elsewhere(Dispatcher):
+    """Has another process run the turn: here another flow on the same store."""
+
+    def __init__(self, worker: UnifiedFlow) -> None:
+        self.worker = worker
+
+    async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
+        turn = ledger.turn
+        await ledger.close()
+        services = self.worker.services
+        taken = await take_over(turn.turn_id, turn.request_id, services)
+        assert taken is not None
+        with suppress(PhaseError):
+            await self.worker.resume(taken)
+        turn = await TurnArchive(services.turns).require(turn.turn_id)
+        if turn.status == "failed":
+            raise phase_error(turn, "en")
+        return turn
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_another_process_may_run_the_turn(
+    fails: bool, store: TurnStore, home: Path, docs: Path
+) -> None:
+    over = {"synthesis": ConnectionError("away")} if fails else {}
+    worker = scripted_flow(home, docs, turns=store, **over)
+    client = scripted_flow(home, docs, turns=store)
+    elsewhere = replace(client.services, dispatcher=Elsewhere(worker))
+    answer = asyncio.run(UnifiedFlow(elsewhere).process_request("s", QUESTION))
+    assert (answer["error"], answer["phase"]) == (fails, "synthesis" if fails else None)
+    mended = scripted_flow(home, docs, turns=store, planner=[COMPLETE])
+    if fails:
+        elsewhere = replace(client.services, dispatcher=Elsewhere(mended))
+        request = ResumeRequest(note="plugged in")
+        resumed = asyncio.run(resume_turn(UnifiedFlow(elsewhere), 1, request))
+        assert (resumed.event.phase, resumed.status) == ("synthesis", "answered")
+    turn = wait_for(TurnArchive(store).require(1))
+    assert (turn.status, turn.taken_over, turn.resumed) == ("answered", 1, int(fails))
+
+
+def test_a_turn_that_is_taken_over_keeps_its_counters() -> None:
+    turn = replace(
+        fold([started(1), begun("planner")]), counters=Counters(planning=4, model_calls=24)
+    )
+    runner = Runner(user="u", host="h", pid=1)
+    taken = apply(turn, TurnTakenOver(runner=runner, config_digest="c"))
+    assert (taken.counters, taken.taken_over, taken.runner) == (turn.counters, 1, runner)
+    assert (taken.status, taken.stopped_in) == ("running", "planner")
+    assert may_be_taken_over(taken)
+    assert not may_be_taken_over(replace(taken, taken_over=2))
+    assert not may_be_taken_over(replace(taken, writes=(Write(0, "note", {}),)))
+    by_hand = TurnResumed(phase="planner", runner=runner, by="u", via="cli", config_digest="c")
+    resumed = apply(taken, by_hand)
+    assert (resumed.counters, resumed.taken_over) == (Counters(), 0)
 
 
 def test_a_program_may_keep_its_turns_in_memory(home: Path, docs: Path) -> None:

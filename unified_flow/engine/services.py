@@ -12,6 +12,7 @@ from typing import Any
 
 from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
+from unified_flow.engine.dispatcher import Dispatcher, ThisProcess
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import RecipeError
 from unified_flow.guardrails.guardrails import Guardrails
@@ -49,6 +50,7 @@ class Services:
     policy: Policy
     asked_with: dict[str, Any]
     guardrails: Guardrails
+    dispatcher: Dispatcher = field(default_factory=ThisProcess)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     reporting: Counter[int] = field(default_factory=Counter)
 

@@ -71,7 +71,7 @@ async def resume_turn(
     error: PhaseError | None = None
     fork: int | None = None
     async with await open_turn(services.turns, turn_id, observer) as ledger:
-        before = ledger.turn
+        before = turn = ledger.turn
         try:
             event = await asyncio.to_thread(_event, services, before, request)
         except NotResumableError as exc:
@@ -82,29 +82,26 @@ async def resume_turn(
                     ledger, event.phase, services, by=request.by, observer=observer
                 )
             else:
-                error = await _run(flow, ledger, event, log)
-        turn = ledger.turn  # once its lock is free, another process may change the journal
+                turn, error = await _run(flow, ledger, event, log)
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
         await asyncio.to_thread(_resolve_late, services, before, request)
         raise refused
     if fork is not None:
         async with await open_turn(services.turns, fork, observer) as ledger:
-            error = await _run(flow, ledger, event, log)
-            turn = ledger.turn
+            turn, error = await _run(flow, ledger, event, log)
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
 
 
 async def _run(
     flow: UnifiedFlow, ledger: Ledger, event: TurnResumed, log: LogRequest | None
-) -> PhaseError | None:
-    """The run that begins with `event`, and the error with which it ended."""
+) -> tuple[Turn, PhaseError | None]:
+    """The turn after the run that begins with `event`, and the error with which it ended."""
     await begin_run(flow.services.turns, ledger, event)
     try:
-        await flow.resume(ledger, log)
+        return await flow.resume(ledger, log), None
     except PhaseError as exc:
-        return exc
-    return None
+        return exc.turn, exc
 
 
 def _forks(turn: Turn, request: ResumeRequest) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError
 from unified_flow.turns.context_page import markdown
-from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted
+from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
 from unified_flow.turns.lines import other_version, remedy
 from unified_flow.turns.store import TurnStore
@@ -36,7 +36,9 @@ def named_damage(place: str, events: Sequence[AnyEvent]) -> Iterator[None]:
     try:
         yield
     except UnknownValueError as exc:
-        wrote = [e.version for e in events if isinstance(e, TurnStarted | TurnResumed)]
+        wrote = [
+            e.version for e in events if isinstance(e, TurnStarted | TurnResumed | TurnTakenOver)
+        ]
         raise other_version(place, str(exc), wrote[-1]) from exc
     except JournalOrderError as exc:
         raise damaged(place, str(exc), exc.turn.turn_id or None) from exc

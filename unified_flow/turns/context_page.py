@@ -16,6 +16,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnSalvaged,
     TurnStarted,
+    TurnTakenOver,
 )
 from unified_flow.turns.fold import OUTPUT
 from unified_flow.turns.journal import encode
@@ -51,6 +52,8 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
         case TurnResumed():
             head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
             return head + _edited(redact(event.edited, WHOLE) if clean else event.edited)
+        case TurnTakenOver():
+            return f"\nTaken over by {event.runner}, {event.at:%F %T} UTC\n"
         case TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
         case TurnSalvaged():

@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 # 2: model_failed, history_read; decisions about begun calls and human input (turn_resumed).
 # 3: each line ends with a checksum (lines.py).
-# 4: and with its number; forks (turn_started) and salvaged turns (turn_salvaged).
+# 4: and with its number; forks (turn_started), salvaged turns (turn_salvaged), turns that another
+#    process has taken over (turn_taken_over).
 VERSION = 4
 SUMMED = 3
 NUMBERED = 4
-BEGINNINGS = ("turn_started", "turn_resumed")  # they say which version writes from here on
+# These say which version writes from here on.
+BEGINNINGS = ("turn_started", "turn_resumed", "turn_taken_over")
 
 
 def now() -> datetime:
@@ -119,6 +121,17 @@ class TurnResumed(Event):
     tools_done: list[int] = []
     environment: dict[str, Any] = {}
     given: HumanInput | None = None
+
+
+class TurnTakenOver(Event):
+    """Another process goes on with a turn whose own is gone, without a person: the loop counters go
+    on, too, and how often it happens is counted."""
+
+    event: Literal["turn_taken_over"] = "turn_taken_over"
+    version: int = VERSION
+    runner: Runner
+    config_digest: str
+    environment: dict[str, Any] = {}
 
 
 class TurnAbandoned(Event):
@@ -322,6 +335,7 @@ class TextArrived(Event):
 AnyEvent = Annotated[
     TurnStarted
     | TurnResumed
+    | TurnTakenOver
     | TurnAbandoned
     | TurnSalvaged
     | PhaseStarted

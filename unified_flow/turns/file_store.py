@@ -6,10 +6,11 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
 
@@ -18,9 +19,9 @@ from unified_flow.lib.threads import FewThreads, to_the_end
 from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.journal import NAME, Journal, begun, read
-from unified_flow.turns.lock import is_held
+from unified_flow.turns.lock import is_held, remove_unused, sole_user
 from unified_flow.turns.salvage import salvaged
-from unified_flow.turns.store import Salvaged, TurnLease, TurnMark, TurnStore
+from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
 
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 PAGE = "context.md"
@@ -43,6 +44,7 @@ class FileTurnStore(TurnStore):
 
     def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
         self._root = root
+        self._deliveries = root.with_name("deliveries")
         self._known = known
         self._last = 0
         self._quick = 0
@@ -77,6 +79,16 @@ class FileTurnStore(TurnStore):
     async def open(self, turn_id: int) -> TurnLease:
         opening = asyncio.to_thread(Journal, self._folder(turn_id), create=False)
         return _FileLease(self, turn_id, await to_the_end(opening))
+
+    @asynccontextmanager
+    async def delivery(self, message: str) -> AsyncIterator[Delivery]:
+        path = self._deliveries / sha256(message.encode()).hexdigest()
+        async with AsyncExitStack() as alone:
+            descriptor = None
+            # Where nothing can be written no turn can begin, which says why.
+            with suppress(OSError):
+                descriptor = await alone.enter_async_context(sole_user(path))
+            yield _FileDelivery(descriptor)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         folder = self._folder(turn_id)
@@ -130,6 +142,9 @@ class FileTurnStore(TurnStore):
                 for turn_id in self._ids()[:-1]:
                     with suppress(OSError):
                         self._remove_if_never_begun(turn_id, before)
+                for path in self._deliveries.glob("*"):
+                    with suppress(OSError):
+                        remove_unused(path, before.timestamp())
             for left in self._root.glob(f"{PRUNED}*"):
                 shutil.rmtree(left, ignore_errors=True)  # two may be at it
 
@@ -165,6 +180,22 @@ class FileTurnStore(TurnStore):
             timed()
         else:
             await to_the_end(self._writers.run(timed))
+
+
+class _FileDelivery(Delivery):
+    def __init__(self, descriptor: int | None) -> None:
+        self._file = descriptor
+        said = b"" if descriptor is None else os.pread(descriptor, 20, 0)
+        self._begun = int(said) if said.isdigit() else None
+
+    @property
+    def begun(self) -> int | None:
+        return self._begun
+
+    def begins(self, turn_id: int) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # then another process begins a turn of its own
+                os.pwrite(self._file, b"%d" % turn_id, 0)
 
 
 class _FileLease(TurnLease):

@@ -32,6 +32,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnSalvaged,
     TurnStarted,
+    TurnTakenOver,
 )
 from unified_flow.turns.lines import unlike
 from unified_flow.turns.sections import changed
@@ -113,6 +114,16 @@ def apply(turn: Turn, event: Observed) -> Turn:
             )
         case TurnResumed():
             return _resume(turn, event)
+        case TurnTakenOver():
+            return changed(
+                turn.interrupted(),
+                status="running",
+                config_digest=event.config_digest,
+                environment=event.environment,
+                runner=event.runner,
+                runs_since=event.at,
+                taken_over=turn.taken_over + 1,
+            )
         case TurnAbandoned():
             return changed(turn, status="abandoned", visits=cut_off(turn.visits))
         case TurnSalvaged():
@@ -285,6 +296,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runner=event.runner,
         runs_since=event.at,
         resumed=turn.resumed + 1,
+        taken_over=0,
         retry=retry,
         # A passed check stays passed; a new reply, or one whose grounds a person edited, is checked
         # again.

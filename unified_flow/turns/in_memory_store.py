@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -12,7 +15,8 @@ from unified_flow.errors.turns import NotResumableError
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.journal import encode
 from unified_flow.turns.lines import events_in, sealed
-from unified_flow.turns.store import Salvaged, TurnLease, TurnMark, TurnStore
+from unified_flow.turns.lock import PAUSE_S
+from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
 
 
 class _Journal:
@@ -28,6 +32,7 @@ class InMemoryTurnStore(TurnStore):
     def __init__(self) -> None:
         self._turns: dict[int, _Journal] = {}
         self._next = count(1)
+        self._deliveries: dict[str, _MemoryDelivery] = {}
 
     def place(self, turn_id: int | None = None) -> str:
         return "memory" if turn_id is None else f"memory, turn {turn_id}"
@@ -42,6 +47,24 @@ class InMemoryTurnStore(TurnStore):
 
     async def open(self, turn_id: int) -> TurnLease:
         return _MemoryLease(self._turns, turn_id)
+
+    @asynccontextmanager
+    async def delivery(self, message: str) -> AsyncIterator[Delivery]:
+        mine = _MemoryDelivery()
+        while (other := self._deliveries.setdefault(message, mine)) is not mine:
+            if other.left:  # by somebody who was cancelled
+                mine.begun = other.turn_id
+                self._deliveries[message] = mine
+                break
+            await asyncio.sleep(PAUSE_S)
+        try:
+            yield mine
+        except asyncio.CancelledError:
+            mine.left = True
+            raise
+        finally:
+            if not mine.left:
+                del self._deliveries[message]
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return self._events(turn_id, _found(self._turns, turn_id).lines)
@@ -78,6 +101,16 @@ class InMemoryTurnStore(TurnStore):
             old = before is not None and found.written_at < before.timestamp() * 1e9
             if old and not found.lines and not found.held:
                 del self._turns[turn_id]
+
+
+@dataclass
+class _MemoryDelivery(Delivery):
+    begun: int | None = None
+    turn_id: int | None = None
+    left: bool = False
+
+    def begins(self, turn_id: int) -> None:
+        self.turn_id = turn_id
 
 
 class _MemoryLease(TurnLease):

@@ -20,6 +20,7 @@ from unified_flow.turns.events import (
     TurnInterrupted,
     TurnResumed,
     TurnStarted,
+    TurnTakenOver,
 )
 from unified_flow.turns.fold import apply
 from unified_flow.turns.store import TurnLease, TurnStore
@@ -78,7 +79,7 @@ class Ledger:
             raise
         return cls(lease, observer, turn, events)
 
-    async def begin(self, event: TurnStarted | TurnResumed | TurnAbandoned) -> None:
+    async def begin(self, event: TurnStarted | TurnResumed | TurnTakenOver | TurnAbandoned) -> None:
         """Record the event with which a run begins. Raises OSError; then it has not happened, and
         observers do not see it."""
         await self._lease.append(event)

@@ -1,15 +1,21 @@
-"""The lock of a turn: a `flock` on its journal, which ends with its holder's life."""
+"""Locks that end with their holder's life: of a turn, on its journal, and of a message."""
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+
+from interventions.home import make_private_folder, open_private
 
 # A reader takes the lock for a moment, a runner for long.
 TRIES = 5
 PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.1
 
 
 def take(descriptor: int, path: Path) -> None:
@@ -46,3 +52,51 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+@asynccontextmanager
+async def sole_user(path: Path) -> AsyncIterator[int]:
+    """The descriptor of a private file, which one task of one process has at a time; the others
+    wait. It stays only if its user dies or is cancelled. Raises OSError."""
+    make_private_folder(path.parent)
+    pause_s = PAUSE_S
+    while True:
+        descriptor = open_private(path, os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+                break
+            os.close(descriptor)  # the one before has removed it
+        except BlockingIOError:
+            os.close(descriptor)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+    try:
+        yield descriptor
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        _remove(path)
+        raise
+    else:
+        _remove(path)
+    finally:
+        release(descriptor)
+        os.close(descriptor)
+
+
+def remove_unused(path: Path, before: float) -> None:
+    """Remove what `sole_user` has left, if it was written to before that Unix time. Raises OSError,
+    BlockingIOError if somebody uses it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_mtime < before:
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()

@@ -7,6 +7,7 @@ millisecond. A caller without a loop takes `wait_for` (lib/threads.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -77,6 +78,19 @@ class TurnLease(Protocol):
         ...
 
 
+class Delivery(Protocol):
+    """A message that is being answered."""
+
+    @property
+    def begun(self) -> int | None:
+        """The turn that somebody who died, or was cancelled, had begun for it."""
+        ...
+
+    def begins(self, turn_id: int) -> None:
+        """The turn that is begun for it now."""
+        ...
+
+
 class TurnStore(Protocol):
     """Methods that take a `turn_id` raise FileNotFoundError for one that is not there, but for
     `mark` and `is_held`, and RetrievalError for what cannot be read."""
@@ -96,6 +110,10 @@ class TurnStore(Protocol):
 
     async def open(self, turn_id: int) -> TurnLease:
         """Raises BlockingIOError if somebody runs the turn, and OSError if it cannot be written."""
+        ...
+
+    def delivery(self, message: str) -> AbstractAsyncContextManager[Delivery]:
+        """One task of one process at a time answers a message; the others wait for it here."""
         ...
 
     async def read(self, turn_id: int) -> list[AnyEvent]:

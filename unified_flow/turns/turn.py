@@ -78,7 +78,8 @@ class Turn:
     """One question on its way through the phases. Immutable; `apply` makes the next one.
 
     `failure` is where the turn has halted; `last_failure` outlives a resumption until its phase
-    completes, to be compared with the next failure.
+    completes, to be compared with the next failure. `taken_over` counts the processes that went on
+    with it since a person last did.
     """
 
     turn_id: int = 0
@@ -105,6 +106,7 @@ class Turn:
     runner: Runner | None = None
     runs_since: datetime | None = None
     resumed: int = 0
+    taken_over: int = 0
     retry: RetriedIntervention | None = None
     writes: tuple[Write, ...] = ()
     given: HumanInput | None = None
@@ -190,6 +192,7 @@ class Turn:
             "duration_ms": self.duration_ms,
             "saved": self.saved,
             "resumed": self.resumed,
+            "taken_over": self.taken_over,
             "fork_of": self.fork_of,
             "failed_phase": self.failure.phase if self.failure else None,
             "intervention_id": self.failure.intervention_id if self.failure else None,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from weakref import WeakValueDictionary
 
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.archive import TurnArchive
@@ -34,17 +31,3 @@ async def turn_that_answered(
     except RetrievalError:
         return None
     return turn if turn is not None and turn.status == "answered" else None
-
-
-class Deliveries:
-    """Deliveries of one message to one process while it is being answered: each waits for the one
-    before, and then finds its answer."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def one_by_one(self, *message: str) -> AsyncIterator[None]:
-        lock = self._locks.setdefault(message, asyncio.Lock())
-        async with lock:
-            yield
