@@ -49,7 +49,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
 
 def test_every_version_so_far_has_a_step_and_journals() -> None:
     assert list(upcasters.UPCASTERS) == list(range(1, VERSION))
-    assert list(range(1, VERSION)) == WRITTEN
+    assert list(range(1, VERSION + 1)) == WRITTEN
 
 
 @pytest.mark.parametrize("version", WRITTEN)
@@ -67,6 +67,12 @@ def test_a_journal_of_every_version_is_read_and_its_turn_goes_on(
     resumed = asyncio.run(resume_turn(scripted_flow(home, docs), FAILED, ResumeRequest()))
     assert resumed.turn.response == "A topic is a named bus."
     assert archive.require(FAILED) == resumed.turn
+    fork = asyncio.run(
+        resume_turn(scripted_flow(home, docs), ANSWERED, ResumeRequest(from_phase="synthesis"))
+    )
+    assert (fork.turn.status, fork.turn.fork_of) == ("answered", ANSWERED)
+    assert archive.require(fork.turn_id) == fork.turn
+    assert archive.require(ANSWERED) == answered
     old = (JOURNALS / f"v{version}" / "failed.jsonl").read_bytes()
     assert archive.journal(FAILED).read_bytes().startswith(old)
 

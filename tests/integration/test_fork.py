@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,10 @@ from tests.integration.test_resume import BROKEN, ask, asked, make, resume
 from tests.integration.test_resume_upkeep import cli
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases import NAMES
+from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.turns.journal import NAME
 from unified_flow.turns.results import Plan, Reflection, ToolRequest
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
@@ -193,6 +197,21 @@ def test_the_command_says_what_it_does(home: Path, docs: Path) -> None:
     assert "turn 2 goes on at synthesis\n" in told
     as_json = cli(home, "unified_flow", "resume", "last", "--from", "synthesis", "--json").stdout
     assert (json.loads(as_json)["turn_id"], json.loads(as_json)["fork_of"]) == (3, 2)
+
+
+def test_what_a_killed_process_left_of_a_large_fork_is_pruned(home: Path, docs: Path) -> None:
+    """It had stored what the first line was to hold, and not written the line."""
+    answered(home, docs)
+    ask(make(home, docs))
+    folder = Turns(home).path(2)
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / NAME).touch()
+    (folder / ("0" * 64)).write_bytes(b"[]")
+    ask(make(home, docs))
+    done = housekeeping.prune(Turns(home).store, [], before=datetime(2100, 1, 1, tzinfo=UTC))
+    asyncio.run(done)
+    assert Turns(home).ids() == [1, 3]
 
 
 def test_no_fork_begins_where_there_is_no_room(

@@ -62,6 +62,14 @@ def sweep(folder: Path) -> None:
             left.unlink()
 
 
+def remove_all(folder: Path) -> None:
+    """Remove the values of a journal that is not there, finished or not. Raises OSError."""
+    sweep(folder)
+    for left in folder.iterdir():
+        if NAME.fullmatch(left.name):
+            left.unlink()
+
+
 def write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]

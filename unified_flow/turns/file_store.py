@@ -16,6 +16,7 @@ from time import perf_counter
 
 from interventions.home import PRIVATE_FOLDER_MODE, make_private_folder, open_private
 from unified_flow.lib.threads import FewThreads, to_the_end
+from unified_flow.turns import blobs
 from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.journal import NAME, Journal, begun, read
@@ -152,7 +153,8 @@ class FileTurnStore(TurnStore):
 
     def _remove_if_never_begun(self, turn_id: int, before: datetime) -> None:
         """A process that dies between taking a number and writing the first line leaves a folder
-        without a turn. Raises OSError for one that holds anything, and for one that is gone."""
+        without a turn, and perhaps large values of that line. Raises OSError for one that holds
+        anything else, and for one that is gone."""
         folder = self._folder(turn_id)
         if folder.stat().st_mtime >= before.timestamp():
             return
@@ -163,6 +165,8 @@ class FileTurnStore(TurnStore):
                     (folder / NAME).unlink()
             finally:
                 held.close()
+        if not (folder / NAME).exists():
+            blobs.remove_all(folder)
         folder.rmdir()
 
     async def write_through(self, write: Callable[[], None]) -> None:
