@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
@@ -29,11 +30,14 @@ from interventions.retry.entry_points import (
     find_turn_reader,
     with_lost_turns,
 )
+from interventions.settings import retention_settings
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
 from interventions.storage.history import History
 from interventions.storage.lock import FairLock
+from interventions.times import to_text, utc_now
+from interventions.transitions import Actor
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
 
@@ -57,6 +61,7 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
             findings += _queue(queue, mend=mend)
             findings += _modes(queue.home, mend=mend)
             findings += _logs(queue)
+            findings += _retention(queue, mend=mend)
             findings += _turns(queue)
         except StorageError as error:
             findings.append(Finding(str(error), fine=False, todo=error.hint))
@@ -93,17 +98,23 @@ def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
 
 
 def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    damaged = [path.name for path in FileStore(queue.home).damaged_files()]
+    todo, wrong = "interventions doctor --rebuild", []
     try:
         state = queue.store.read()
-        lost = f"damaged queue files: {', '.join(damaged)}" if damaged else ""
-        todo = "interventions doctor --rebuild"
+        folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
+        wrong = [f"an entry cannot be read ({folder}): {why}" for _, why in state.unusable]
+        wrong += [
+            f"damaged queue file: {path.name}" for path in FileStore(queue.home).damaged_files()
+        ]
+        fine = f"the queue parses: {len(state.entries)} entries, {queue.open_count()} open"
     except CorruptQueueError as error:
-        lost, todo = str(error), error.hint
-    if lost and not mend:
-        yield Finding(lost, False, todo=todo)
+        wrong = [str(error)]
+    if not wrong:
+        yield Finding(fine)
         return
-    if lost:
+    for what in wrong:
+        yield Finding(what, False, mended=mend, todo="" if mend else todo)
+    if mend:
         found = recover(queue, lost=True, via="doctor")
         names = f" with {', '.join(found.damaged)}" if found.damaged else ""
         what = f"restored {len(found.restored)} entries that were lost{names}"
@@ -111,15 +122,6 @@ def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
         if found.given_up:
             what = f"no file knows what these were: {', '.join(found.given_up)}"
             yield Finding(what, False, mended=True)
-        state = queue.store.read()
-    for _, why in state.unusable:
-        if mend:
-            with queue.store.transaction(queue.lock_timeout_s) as work:
-                work.state = replace(work.state)
-        folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
-        yield Finding(f"what is no entry is set aside in {folder}: {why}", False, mended=mend)
-    if not lost:
-        yield Finding(f"the queue parses: {len(state.entries)} entries, {queue.open_count()} open")
 
 
 def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
@@ -158,6 +160,16 @@ def _logs(queue: InterventionQueue) -> Iterator[Finding]:
     waiting, _ = History(home).waiting()
     if waiting:
         yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")
+
+
+def _retention(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
+    """What `[retention]` does not keep goes here, where nobody's failing turn waits for it."""
+    keep, store = retention_settings(queue.home), FileStore(queue.home)
+    oldest = to_text(utc_now() - timedelta(days=keep.archive_days)) if keep.archive_days else ""
+    before = store.closed_before(oldest, keep.archive_entries)
+    line = Actor.current(via="doctor").line("prune", None, utc_now())
+    if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):
+        yield Finding(f"the archive let go of {gone} entries that were closed before {before}")
 
 
 def _turns(queue: InterventionQueue) -> Iterator[Finding]:

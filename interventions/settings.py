@@ -40,6 +40,14 @@ class NotificationSettings:
     timeout_s: float = described(10.0, "seconds for one notification")
 
 
+@dataclass(frozen=True)
+class RetentionSettings:
+    """What `interventions doctor` lets go of; 0 keeps everything."""
+
+    archive_days: float = described(0.0, "days that a closed intervention stays in the archive")
+    archive_entries: int = described(0, "closed interventions that stay in the archive")
+
+
 def queue_settings(home: Path) -> QueueSettings:
     return _load(home, "queue", QueueSettings())
 
@@ -48,7 +56,11 @@ def notification_settings(home: Path) -> NotificationSettings:
     return _load(home, "notifications", NotificationSettings())
 
 
-_Table = TypeVar("_Table", QueueSettings, NotificationSettings)
+def retention_settings(home: Path) -> RetentionSettings:
+    return _load(home, "retention", RetentionSettings())
+
+
+_Table = TypeVar("_Table", QueueSettings, NotificationSettings, RetentionSettings)
 
 
 def _load(home: Path, table: str, settings: _Table) -> _Table:
@@ -97,7 +109,7 @@ def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
         hint = f"known: {', '.join(known)}; what is in no table goes above the first [table]"
         raise SettingsError(f"{source} is no setting{meant}", hint=hint)
     try:
-        converted = _convert(value, type(known[name]))
+        converted = _convert(value, known[name])
     except (ValueError, TypeError, KeyError) as error:
         kind = type(known[name]).__name__
         raise SettingsError(f"{source} must be a {kind}, not {value!r}") from error
@@ -105,7 +117,8 @@ def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
     return replace(settings, **changed)
 
 
-def _convert(value: Any, kind: type) -> Any:
+def _convert(value: Any, default: Any) -> Any:
+    kind = type(default)
     if kind is bool:
         if isinstance(value, bool):
             return value
@@ -113,6 +126,6 @@ def _convert(value: Any, kind: type) -> Any:
     if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
         raise ValueError(value)
     number = kind(value)
-    if kind is not str and not 0 < number < inf:
+    if kind is not str and not (0 < number < inf or number == default == 0):
         raise ValueError(value)
     return number

@@ -73,7 +73,7 @@ def _apply(
     name = str(decision.kind)
     counts = {**work.state.admitted, name: work.state.admitted.get(name, 0) + 1}
     after = work.state
-    work.state = QueueState(after.entries, after.dropped, counts, after.extra, after.transitions)
+    work.state = replace(after, admitted=counts)
     admission = Admission(decision.kind, entry["id"], decision.reason)
     event = event_of(failure, admission, entry, known=decision.known)
     return PutResult(failure, admission, entry, event)

@@ -127,7 +127,11 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries of the file, without loading what writing needs."""
+    from interventions.cli.terminal import note
     from interventions.home import find_home
     from interventions.storage.file_store import FileStore
 
-    return list(FileStore(find_home(home)).read().entries)
+    state = FileStore(find_home(home)).read()
+    for _, why in state.unusable:
+        note(f"one entry cannot be read: {why}; interventions doctor sets it aside")
+    return list(state.entries)

@@ -97,6 +97,35 @@ class FileStore(History):
         finally:
             letter.withdraw()
 
+    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
+        """Let the archive go of what was closed before then, and note it: how many. The lock is
+        held for what is archived meanwhile alone."""
+        kept, gone = self._kept(closed_before)
+        if not gone:
+            return 0
+        fd, temporary = open_temporary(self._archive)
+        try:
+            with os.fdopen(fd, "wb") as new, self._archive.open("rb") as old:
+                found = os.fstat(old.fileno())
+                for at, length in kept:
+                    old.seek(at)
+                    new.write(old.read(length) + b"\n")
+                with self._lock.hold(timeout_s):
+                    if os.path.samestat(found, self._archive.stat()):
+                        old.seek(found.st_size)
+                        new.write(old.read())
+                        _give(new.fileno(), _owner(found))
+                        new.flush()
+                        os.fsync(new.fileno())
+                        note: Transition = {**line, "closed_before": closed_before}
+                        jsonl.append(self._journal, jsonl.encode(note), durable=True)
+                        Path(temporary).replace(self._archive)
+        except OSError as error:
+            raise storage_error("write", self._archive, error) from error
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+        return gone
+
     @contextmanager
     def _work(self, *, restoring: bool = False) -> Iterator[Transaction]:
         """The lock is held."""
@@ -143,7 +172,8 @@ class FileStore(History):
         """The state of the file, parsed only as far as it changed. The lock is held."""
         try:
             found = os.stat(self._path)  # noqa: PTH116 - in every put
-            if self._cache.mark == _mark(found):
+            if self._cache.mark == _mark(found) and not restoring:
+                self._cache.owner = _owner(found)
                 return self._cache.state
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -163,7 +193,7 @@ class FileStore(History):
             raise moved from error
         if not (state.entries or restoring) and (lost := self._loss(state)) is not None:
             raise self._lost_error(lost)
-        if state.unusable:
+        if state.unusable and restoring:
             self._set_aside(state)
             state = replace(state, unusable=())
         self._cache = _FileCache(_mark(found), state, lines, owner=_owner(found))
@@ -201,6 +231,9 @@ class FileStore(History):
     def _loss(self, state: QueueState | None) -> list[str] | None:
         """None if nothing was; else the ids that are known of it."""
         present = {entry["id"] for entry in state.entries} if state else set()
+        for row, _ in state.unusable if state else ():
+            # It is there, though nobody can read it.
+            present.add(str(row.get("id")) if isinstance(row, dict) else "")
         try:
             lost = self.missing(present, closed=not present)
             gone = state is None and (self.knows_any() or self.damaged_files())

@@ -215,6 +215,19 @@ class History:
         """Whether an entry was ever acknowledged here."""
         return bool(self._rows("SELECT 1 FROM entry LIMIT 1"))
 
+    def closed_before(self, oldest: str, most: int) -> str:
+        """Archived entries that were closed before then are to go: before `oldest`, or more than
+        the latest `most`."""
+        sql = "SELECT closed_at FROM entry WHERE at > 0 ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
+        rows = self._archive_rows(sql, most - 1) if most else []
+        return max([oldest, *(str(row[0]) for row in rows)])
+
+    def _kept(self, closed_before: str) -> tuple[list[Place], int]:
+        """Where the lines of the others are, and how many go."""
+        sql = "SELECT at, length FROM entry WHERE at IS NOT NULL AND closed_at {} ? ORDER BY at"
+        kept, gone = (self._archive_rows(sql.format(each), closed_before) for each in (">=", "<"))
+        return kept, len(gone)
+
     # Reading
 
     def _rows(

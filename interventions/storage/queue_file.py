@@ -41,6 +41,8 @@ def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
     rows = b",\n".join([line for _, line in lines.values()])
+    for row, _ in state.unusable:
+        rows += b",\n" * bool(rows) + jsonl.encode(row)
     end = jsonl.encode(tail)[1:]
     if state.transitions:
         # On a line of their own: waiting writers look for their answers in the last one alone.

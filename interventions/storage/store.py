@@ -121,7 +121,12 @@ class Transaction:
         entries, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
         before = self.state
         self.state = QueueState(
-            entries, before.dropped, before.admitted, before.extra, before.transitions
+            entries,
+            before.dropped,
+            before.admitted,
+            before.extra,
+            before.transitions,
+            before.unusable,
         )
         self.to_archive += archived
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions.secrets.redaction import redact
-from interventions.settings import notification_settings, queue_settings
+from interventions.settings import notification_settings, queue_settings, retention_settings
 from unified_flow.config.file import FILE, read_tables
 from unified_flow.config.settings import Settings, load, variable_set
 from unified_flow.config.settings_reference import Known, every_setting
@@ -33,6 +33,7 @@ def settings_of(home: Path) -> list[Setting]:
     now = settings.model_dump(mode="json") | {
         "queue": asdict(queue_settings(home)),
         "notifications": asdict(notification_settings(home)),
+        "retention": asdict(retention_settings(home)),
     }
     path, file = read_tables(home)
     where = str(path) if path is not None else FILE

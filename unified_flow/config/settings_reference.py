@@ -11,13 +11,16 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from interventions.settings import NotificationSettings, QueueSettings
+from interventions.settings import NotificationSettings, QueueSettings, RetentionSettings
 from unified_flow.config.settings import Settings
 from unified_flow.config.tables import table_in
 
-QUEUE_TABLES: dict[str, type[QueueSettings] | type[NotificationSettings]] = {
+QUEUE_TABLES: dict[
+    str, type[QueueSettings] | type[NotificationSettings] | type[RetentionSettings]
+] = {
     "queue": QueueSettings,
     "notifications": NotificationSettings,
+    "retention": RetentionSettings,
 }
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from interventions import AmbiguousIdError, InterventionQueue, NotFoundError
+from interventions.doctor import examine
 from interventions.entry import Entry
 from interventions.home import archive_file, history_index, transitions_file
 from interventions.storage import jsonl
+from interventions.times import utc_now
 
 
 def archive(home: Path, *entries: Mapping[str, object]) -> None:
@@ -89,6 +91,30 @@ def test_where_no_index_can_be_kept_everything_is_still_found(
     assert queue.find("aaaaaa")
     assert queue.health()["median_hours_to_resolve"] is not None
     assert queue.put(make(fingerprint="a" * 16)).kind == "accepted"
+
+
+@pytest.mark.parametrize("setting", ["archive_entries = 2", "archive_days = 30"])
+def test_what_retention_does_not_keep_goes_and_is_no_loss(
+    setting: str, home: Path, queue: InterventionQueue, make
+) -> None:
+    closed = closed_entry(queue, make)
+    for number in range(1, 10):
+        name, day = f"int_1_{number:06}", f"2026-01-0{number}T00:00:00Z"
+        archive(home, {**closed, "id": name, "created_at": day, "resolved_at": day})
+    recent = utc_now().isoformat()
+    archive(home, *({**closed, "id": f"int_2_{n:06}", "resolved_at": recent} for n in range(2)))
+    (home / "unified_flow.toml").write_text(f"[retention]\n{setting}\n")
+    assert not any("let go" in finding.what for finding in examine(queue, mend=False))
+    said = [finding.what for finding in examine(queue, mend=True) if "let go" in finding.what]
+    assert len(said) == 1
+    assert "let go of 9 entries" in said[0]
+    kept = {closed["id"], "int_2_000000", "int_2_000001"}
+    for look in (queue, InterventionQueue(home)):
+        assert {entry["id"] for entry in look.history()} == kept
+        with pytest.raises(NotFoundError):
+            look.find("int_1")
+    assert not any("let go" in finding.what for finding in examine(queue, mend=True))
+    assert queue.journal()[-1]["action"] == "prune"
 
 
 def test_a_failed_change_of_an_older_version_is_none(
