@@ -11,7 +11,8 @@ QueueError
 ├── ArgumentError         a value that the queue does not take; `argument` names it (a ValueError)
 ├── QueryError            a query that cannot be meant
 ├── SettingsError         a setting that cannot be used
-└── NoResumerError        nothing installed can continue a turn
+├── NoResumerError        nothing installed can continue a turn
+└── UnsolvedError         a retry went on, and the entry stays open
 """
 
 from __future__ import annotations
@@ -90,4 +91,8 @@ class SettingsError(QueueError):
 
 
 class NoResumerError(QueueError):
+    pass
+
+
+class UnsolvedError(QueueError):
     pass

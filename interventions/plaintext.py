@@ -17,7 +17,8 @@ _NAMES = (
     "|doctor|export|watch|schema"
 )
 _WORD = r"""(?:"[^"]*"|[^\s;,)]+)"""
-_COMMAND = re.compile(rf"\b(?:interventions (?:{_NAMES})|unified-flow [a-z]+)\b(?: {_WORD})*")
+# Compiled when it is needed: hardly ever.
+_COMMAND = rf"\b(?:interventions (?:{_NAMES})|unified-flow [a-z]+)\b(?: {_WORD})*"
 
 
 def clean(text: str) -> str:
@@ -83,4 +84,4 @@ def for_home(text: str, home: Path | str | None) -> str:
     flag = home_flag(home)
     if not flag or "--home" in text:
         return text
-    return _COMMAND.sub(lambda found: found[0] + flag, text)
+    return re.sub(_COMMAND, lambda found: found[0] + flag, text)

@@ -9,11 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -268,8 +267,7 @@ def _changes(path: Path) -> Iterator[None]:
             time.sleep(_POLL_S)
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     title: str
     value: Callable[[Group], str]
     widest: int

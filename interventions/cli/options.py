@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from interventions.retry.contract import Scope
-
 if TYPE_CHECKING:
     from interventions.entry import Entry
     from interventions.queue import InterventionQueue
@@ -28,26 +26,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AsLines = Annotated[bool, typer.Option("--jsonl", "--json", help="Print one JSON object a line.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Grant = Annotated[
-    Scope | None,
-    typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
-]
-NoteText = Annotated[str, typer.Option("--note", "-m", help="What you mended.")]
-FromPhase = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="PHASE",
-        help="Go back: drop what this phase and those after it had found.",
-    ),
-]
-RerunTools = Annotated[
-    bool, typer.Option("--rerun-tools", help="Let tools that may have written write again.")
-]
-ToolsDone = Annotated[
-    bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
-]
-Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
 ExpectedVersion = Annotated[
     int | None,
     typer.Option("--expected-version", help="Refuse if somebody changed it since this version."),

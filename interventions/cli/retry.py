@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli import options
-from interventions.cli.options import AsJson, By, Grant, Home, Id, NoteText, the_queue
+from interventions.cli import retry_options as options
+from interventions.cli.options import AsJson, By, Home, Id, Yes, the_queue
 from interventions.cli.terminal import (
     Code,
     UsageError,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 def retry(
     intervention_id: Id,
-    note_text: NoteText = "",
+    note_text: options.NoteText = "",
     everything: Annotated[
         bool,
         typer.Option(
@@ -74,12 +74,12 @@ def retry(
     jobs: Annotated[
         int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
     ] = 4,
-    yes: options.Yes = False,
+    yes: Yes = False,
     from_phase: options.FromPhase = None,
     rerun_tools: options.RerunTools = False,
     tools_done: options.ToolsDone = False,
     edit: options.Edit = False,
-    grant: Grant = None,
+    grant: options.Grant = None,
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,

@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import typer
 
-from interventions.errors import ConflictError, NotFoundError, QueueError, StorageError
+from interventions.errors import (
+    ConflictError,
+    NotFoundError,
+    QueueError,
+    StorageError,
+    UnsolvedError,
+)
 from interventions.plaintext import clean, for_home
-from interventions.retry.contract import StillOpenError
 
 if TYPE_CHECKING:
     from interventions.entry import MergedFailure
@@ -36,7 +41,7 @@ class Code(IntEnum):
 
 
 _CODES: tuple[tuple[type[QueueError], Code], ...] = (
-    (StillOpenError, Code.FAILED),
+    (UnsolvedError, Code.FAILED),
     (NotFoundError, Code.NOT_FOUND),
     (ConflictError, Code.CONFLICT),
     (StorageError, Code.QUEUE),
@@ -92,9 +97,13 @@ def paint(text: str, colour: str) -> str:
 
 def note(text: str) -> None:
     """A line for the person, on stderr; the commands in it find the home of this command."""
+    print(_encodable(clean(with_home(text)), sys.stderr.encoding), file=sys.stderr)
+
+
+def with_home(text: str) -> str:
+    """`text` with the home that this command was given in each command that it names."""
     context = click.get_current_context(silent=True)
-    text = for_home(text, context.params.get("home") if context is not None else None)
-    print(_encodable(clean(text), sys.stderr.encoding), file=sys.stderr)
+    return for_home(text, context.params.get("home") if context is not None else None)
 
 
 def note_others(others: Sequence[MergedFailure]) -> None:

@@ -13,16 +13,15 @@ import typer
 from interventions.cli.options import (
     AsJson,
     ChangeFlags,
-    Grant,
     Home,
     Id,
     Ids,
-    NoteText,
     Yes,
     query_of,
     the_queue,
 )
 from interventions.cli.retry import say_result, say_retry_failed, with_person
+from interventions.cli.retry_options import Grant, NoteText
 from interventions.cli.terminal import (
     Code,
     UsageError,

@@ -18,6 +18,7 @@ from interventions.cli.terminal import (
     say,
     say_json,
     say_painted,
+    with_home,
 )
 from interventions.health import Health
 from interventions.home import find_home
@@ -113,12 +114,12 @@ def doctor(
             painted = paint(mark, "bold" if finding.fine else "high")
             say_painted(painted + clean(finding.what))
             if finding.todo:
-                say(f"      {finding.todo}")
+                say(f"      {with_home(finding.todo)}")
     if any(not finding.mended for finding in wrong):
         raise typer.Exit(Code.QUEUE)
 
 
-def schema(as_json: AsJson = False) -> None:
+def schema(home: Home = None, as_json: AsJson = False) -> None:
     """Print the JSON Schema of the queue file, for programs that read it."""
     from interventions.schema import queue_schema
 

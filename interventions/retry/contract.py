@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from interventions.errors import QueueError
+from interventions.entry import Entry, short_id
+from interventions.errors import UnsolvedError
 from interventions.plaintext import one_line
-
-if TYPE_CHECKING:
-    from interventions.entry import Entry
 
 Scope = Literal["once", "session", "always"]
 CallDecision = Literal["again", "done", "leave"]
@@ -32,7 +30,7 @@ class BegunCall:
 
     def __str__(self) -> str:
         """The call, redacted and short, and what is known of it, in lines."""
-        from interventions.secrets.redaction import redact  # late: every command loads this module
+        from interventions.secrets.redaction import redact  # late: commands take 8 ms for it
 
         args = json.dumps(redact(dict(self.args)), ensure_ascii=False)
         shown = args if len(args) <= ARGS_SHOWN else args[: ARGS_SHOWN - 1] + "…"
@@ -168,12 +166,10 @@ class RetriedEntry:
         return not self.why_open
 
 
-class StillOpenError(QueueError):
+class StillOpenError(UnsolvedError):
     """The turn went on, and that did not solve the entry."""
 
     def __init__(self, retried: RetriedEntry) -> None:
-        from interventions.entry import short_id  # late: every command loads this module
-
         name = short_id(retried.entry["id"])
         waits = retried.result.waiting is not None
         super().__init__(

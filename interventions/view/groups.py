@@ -4,9 +4,8 @@ entry as JSON. Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from interventions.entry import (
     Entry,
@@ -23,8 +22,7 @@ from interventions.times import from_text, short_duration
 from interventions.view.others import is_new, other_failures, others_mark, worst_severity
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Entries with one fingerprint, or a single one; the first is shown for all."""
 
     key: str

@@ -12,9 +12,8 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from interventions.entry import (
     SEVERITIES,
@@ -92,8 +91,7 @@ IS_WORDS = tuple(_STATES)
 STATELESS = ("regression", "merged", "assigned", "superseded")
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """`matches` is pure; `names_state` says whether an `is:` term chose which states are meant.
     `remarks` say what was taken for text and may be meant otherwise."""
 

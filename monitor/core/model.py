@@ -116,7 +116,7 @@ class TriageModel:
     def groups(self, now: datetime) -> list[Group]:
         view = self.view
         if self.snapshot.of_all_states:
-            view = replace(view, query=replace(view.query, names_state=True))
+            view = replace(view, query=view.query._replace(names_state=True))
         return select(self.snapshot.entries, view, now)
 
     def find(self, intervention_id: str) -> Entry | None:

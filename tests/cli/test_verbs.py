@@ -26,7 +26,7 @@ OWN = {
     "model": {"get"},
     "eval": {"compare"},
     "interventions": {
-        *("resolve", "dismiss", "snooze", "reopen", "undo", "assign", "retry"),
+        *("resolve", "dismiss", "snooze", "reopen", "undo", "assign", "retry", "schema"),
         *("similar", "history", "health", "drain", "doctor", "watch"),
     },
 }

@@ -11,14 +11,14 @@ import typer
 # Those of the queue's commands, by the same names.
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
-from interventions.cli.options import Edit as Edit
-from interventions.cli.options import FromPhase as FromPhase
-from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
-from interventions.cli.options import NoteText as NoteText
-from interventions.cli.options import RerunTools as RerunTools
-from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
+from interventions.cli.retry_options import Edit as Edit
+from interventions.cli.retry_options import FromPhase as FromPhase
+from interventions.cli.retry_options import Grant as Grant
+from interventions.cli.retry_options import NoteText as NoteText
+from interventions.cli.retry_options import RerunTools as RerunTools
+from interventions.cli.retry_options import ToolsDone as ToolsDone
 from unified_flow.cli.completion import collection_names, session_ids, turn_numbers
 
 ALL = 10**9  # what a store takes for no limit
