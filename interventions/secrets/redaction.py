@@ -167,10 +167,8 @@ class _Redaction:
         in_key = False
         for item in items[:most]:
             kind = _kind_by_item_before(before, item, pair) if clean else NameKind.PLAIN
-            line = item if isinstance(item, str) else ""
-            in_key = in_key or ("-BEGIN " in line and "PRIVATE" in line)
+            in_key = _is_line_of_key(item, in_key and not _ends_key(before))
             clean.append(MASK if in_key else self._shown(kind, item, depth))
-            in_key = in_key and "-END " not in line
             before = item
         if len(items) > most:
             clean.append(f"[{len(items) - most} more items]")
@@ -207,6 +205,19 @@ def _mask(value: Any) -> Any:
     """An empty or absent secret is worth knowing and tells nothing."""
     empty = value is None or value is True or value is False or (type(value) is str and not value)
     return value if empty else MASK
+
+
+def _is_line_of_key(item: Any, in_key: bool) -> bool:
+    """A private key as a list of its lines; a header of it has a colon and a space."""
+    if not isinstance(item, str | bytes):
+        return False
+    line = _key_text(item).strip()
+    begins = line.startswith("-----BEGIN ") and "PRIVATE" in line
+    return begins or (in_key and (_ends_key(item) or " " not in line or ": " in line))
+
+
+def _ends_key(item: Any) -> bool:
+    return "-----END " in _key_text(item)
 
 
 def _is_said(item: Any) -> bool:
