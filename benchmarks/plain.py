@@ -25,7 +25,7 @@ from unified_flow.engine.services import Services
 from unified_flow.evaluation.answers import Cost, EvaluatedAnswer, Trouble, contained
 from unified_flow.evaluation.datasets import DatasetQuestion, corpus_of, draw, read_dataset
 from unified_flow.evaluation.flows import Flows, evaluations
-from unified_flow.evaluation.runs import Run, RunOptions, Spec, spec_of
+from unified_flow.evaluation.runs import Run, Spec, spec_of
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.models import ModelCall
@@ -124,8 +124,8 @@ async def run(args: argparse.Namespace) -> Run:
     dataset = read_dataset(args.dataset)
     root = evaluations(args.home)
     corpus = corpus_of(dataset, root / "corpora")
-    wanted = RunOptions(args.sample, args.seed, args.unanswerable, None, False, False)
-    questions = draw(dataset, args.sample, args.seed, args.unanswerable)
+    drawn = args.sample, args.seed, args.unanswerable
+    questions = draw(dataset, *drawn)
     flows = Flows(
         args.home,
         corpus,
@@ -137,7 +137,7 @@ async def run(args: argparse.Namespace) -> Run:
         voice_of(flows.of().services)
         if (documents := flows.of().services.documents) is not None:
             documents.refresh()
-        spec = plain_spec(spec_of(dataset, flows.of().services, wanted))
+        spec = plain_spec(spec_of(dataset, flows.of().services, *drawn))
         with Run.open(root, f"{spec.name}-plain", spec) as opened:
             for question in questions:
                 if question.id not in opened.answers:

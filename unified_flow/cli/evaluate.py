@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -19,8 +19,8 @@ from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.evaluation.answers import EvaluatedAnswer
-    from unified_flow.evaluation.datasets import Dataset, DatasetQuestion
-    from unified_flow.evaluation.runs import Run, RunOptions, Spec
+    from unified_flow.evaluation.datasets import Dataset
+    from unified_flow.evaluation.runs import Run, Spec
 
 PACKAGED = "packaged"
 
@@ -80,15 +80,12 @@ def run(
     import asyncio
 
     from unified_flow.engine.telemetry.logs import logged
-    from unified_flow.evaluation.datasets import draw, read_dataset
-    from unified_flow.evaluation.runs import RunOptions
+    from unified_flow.evaluation.datasets import read_dataset
 
-    read = read_dataset(dataset)
-    questions = draw(read, sample, seed, unanswerable)
-    wanted = RunOptions(sample, seed, unanswerable, name, again, retry_failed)
+    drawn = read_dataset(dataset), sample, seed, unanswerable
     settings = {**chosen, "docs": docs, "recipes": _recipes(recipes)}
     with logged(find_home(home)):
-        done = asyncio.run(_run(read, questions, wanted, home, settings))
+        done = asyncio.run(_run(drawn, name, again, retry_failed, home, settings))
     found = _described(done.folder.name, done.spec, done.answers)
     say_object(found) if as_json else say(_summary_table(found))
     failed = any(answer.status == "failed" for answer in done.answers.values())
@@ -184,29 +181,32 @@ def _recipes(named: str | None) -> Path | None:
 
 
 async def _run(
-    dataset: Dataset,
-    questions: Sequence[DatasetQuestion],
-    wanted: RunOptions,
+    drawn: tuple[Dataset, int | None, int, float],
+    name: str | None,
+    again: bool,
+    retry_failed: bool,
     home: Path | None,
     settings: dict[str, Any],
 ) -> Run:
-    """The run, closed, with all its answers. `settings` are those of `wire`."""
-    from unified_flow.evaluation.datasets import corpus_of
+    """The run, closed, with all its answers. `drawn` is what `draw` takes, `settings` what `wire`
+    does."""
+    from unified_flow.evaluation.datasets import corpus_of, draw
     from unified_flow.evaluation.flows import MOST_FAILURES, Flows, evaluations
     from unified_flow.evaluation.runs import Run, spec_of
 
+    dataset, questions = drawn[0], draw(*drawn)
     root = evaluations(home)
     corpus = corpus_of(dataset, root / "corpora")
     flows = Flows(home, corpus, f"evaluation-{dataset.digest[:12]}", **settings)
     watched = sys.stderr.isatty()
     try:
         refresh_documents(flows.of(), show=watched)
-        spec = spec_of(dataset, flows.of().services, wanted)
-        with Run.open(root, wanted.name, spec, again=wanted.again) as run:
+        spec = spec_of(dataset, flows.of().services, *drawn[1:])
+        with Run.open(root, name, spec, again=again) as run:
             note(f"run {run.folder.name}")
             with progress_bar("evaluating", show=watched) as progress:
                 stopped_by = await flows.evaluate(
-                    run, questions, retry_failed=wanted.retry_failed, progress=progress
+                    run, questions, retry_failed=retry_failed, progress=progress
                 )
             if stopped_by is not None:
                 why = one_line(stopped_by.message)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
@@ -60,21 +59,11 @@ class Spec(BaseModel):
         return f"{self.dataset.replace('.', '-')}-{model[:30]}-{digest[:8]}"
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """The first three decide the results; the others, what happens to a run that is there."""
-
-    sample: int | None
-    seed: int
-    unanswerable: float
-    name: str | None
-    again: bool
-    retry_failed: bool
-
-
-def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
-    """Of documents that are indexed. Raises RecipeError, and ConfigError for a model that is not
-    there."""
+def spec_of(
+    dataset: Dataset, services: Services, sample: int | None, seed: int, unanswerable: float
+) -> Spec:
+    """Of documents that are indexed; the last three as `draw` takes them. Raises RecipeError, and
+    ConfigError for a model that is not there."""
     phases: dict[str, dict[str, str | None]] = {}
     for phase in NAMES:
         recipe = services.recipe(phase)
@@ -87,9 +76,9 @@ def spec_of(dataset: Dataset, services: Services, wanted: RunOptions) -> Spec:
     return Spec(
         dataset=dataset.name,
         dataset_digest=dataset.digest,
-        sample=wanted.sample,
-        seed=wanted.seed,
-        unanswerable=wanted.unanswerable,
+        sample=sample,
+        seed=seed,
+        unanswerable=unanswerable,
         model=voice,
         phases=phases,
         models=identities_of(services.settings, (name for name in asked if name is not None)),

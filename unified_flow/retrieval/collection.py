@@ -134,10 +134,6 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
             formats={name or "none": count for name, count in formats.most_common()},
             skipped=dict(skipped.most_common()),
             unread=unread,
-            oldest=_time(oldest),
-            newest=_time(newest),
+            oldest=oldest and datetime.fromtimestamp(oldest, UTC),
+            newest=newest and datetime.fromtimestamp(newest, UTC),
         )
-
-
-def _time(seconds: int | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

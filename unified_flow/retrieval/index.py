@@ -128,8 +128,7 @@ class Index:
                 store.delete_files(self.path)
                 store.create_file(self.path)
                 report = self._refresh_files(replace(request, rebuild=False))
-        with self._lock:
-            self._roots = request.roots
+        self._roots = request.roots
         self._forget_statistics()
         return report
 
@@ -202,9 +201,8 @@ class Index:
 
     def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""
-        with self._lock:
-            if self._roots is not None:
-                return list(self._roots)
+        if (own := self._roots) is not None:
+            return list(own)
         if not self.path.exists():
             return []
         with self.reading() as reader:

@@ -41,11 +41,8 @@ class Scope:
     @property
     def joins(self) -> str:
         """What a query of `term` needs for the restriction."""
-        if not self.restriction:
-            return ""
-        return (
-            "CROSS JOIN chunk ON chunk.id = term.rowid CROSS JOIN file ON file.id = chunk.file_id"
-        )
+        joins = "CROSS JOIN chunk ON chunk.id = term.rowid CROSS JOIN file ON file.id = file_id"
+        return joins if self.restriction else ""
 
 
 class CandidateChunk(NamedTuple):

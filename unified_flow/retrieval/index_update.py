@@ -7,7 +7,8 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeGuard
 
@@ -18,7 +19,7 @@ from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
-from unified_flow.retrieval.discovery import Discovery, discover, meant
+from unified_flow.retrieval.discovery import discover, meant
 from unified_flow.retrieval.index_reader import remembered, scope_of, totals
 from unified_flow.retrieval.index_writer import (
     IndexReport,
@@ -72,8 +73,12 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
         others = [root for root in known if _is_there(root, connection)]
         everything = list(dict.fromkeys([*everything, *others]))
     everything.sort(key=_is_file, reverse=True)  # who names a file means it, whatever it holds
-    request = replace(request, exclude=request.exclude | meant(everything))
-    found = [(root, _find(connection, root, request)) for root in everything]
+    exclude = request.exclude | meant(everything)
+    fetched = partial(page_as_file, connection, fetch=request.fetch, again=request.fetch_again)
+    found = [
+        (root, discover(root, exclude) if isinstance(root, Path) else fetched(root))
+        for root in everything
+    ]
     report = None if is_rebuilt else report_if_current(connection, found)
     if report is None:
         with writing(connection):
@@ -93,12 +98,6 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     report.chunks, _ = totals(connection, scope_of(connection, named))
     report.duration_ms = elapsed_ms(started)
     return report
-
-
-def _find(connection: sqlite3.Connection, root: Root, request: UpdateRequest) -> Discovery:
-    if isinstance(root, Path):
-        return discover(root, request.exclude)
-    return page_as_file(connection, root, request.fetch, again=request.fetch_again)
 
 
 def _is_file(root: Root) -> TypeGuard[Path]:

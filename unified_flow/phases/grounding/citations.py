@@ -208,8 +208,8 @@ class _Reader:
     def __init__(self, query: str, language: str, response: str = "") -> None:
         self.language = language
         self.foreign = bool(response) and language_of_draft(response, query) != language
-        self._asked = frozenset(matching_terms(query, language))
-        self._not_said = self._asked | frozenset(matching_terms(of_the_answer(), language))
+        self.asked = frozenset(matching_terms(query, language))
+        self._not_said = self.asked | frozenset(matching_terms(of_the_answer(), language))
 
     def known(self, quote: str) -> frozenset[str]:
         return frozenset(matching_terms(quote, self.language))
@@ -221,9 +221,6 @@ class _Reader:
 
     def share(self, said: frozenset[str], known: frozenset[str]) -> float:
         return sum(has_match(term, known) for term in said) / len(said) if said else 1.0
-
-    def of_question(self, known: frozenset[str]) -> float:
-        return self.share(self._asked, known)
 
     def supports(self, said: frozenset[str], quotes: Sequence[frozenset[str]]) -> bool:
         """One of them has enough of it, or several have that between them."""
@@ -283,5 +280,5 @@ def _worth(
 ) -> tuple[float, float]:
     return (
         round(reader.share(said, known | each.known), 3),
-        round(reader.of_question(each.known), 3),
+        round(reader.share(reader.asked, each.known), 3),
     )

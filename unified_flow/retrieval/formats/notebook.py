@@ -33,7 +33,13 @@ def sections(text: str) -> Iterator[Section]:
         notebook = _placed(json.loads(text), lines)
         _, language = notebook["metadata"].get("language_info", {}).get("name", (0, ""))
         for cell in notebook["cells"]:
-            _show_cell(cell, language, shown)
+            is_code = cell["cell_type"][1] == "code"
+            _show(cell["source"], f"```{language}" if is_code else "", shown)
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                said = output.get("text") or data.get("text/plain") or output.get("evalue", [])
+                fence = "" if "text/markdown" in data else "```"
+                _show(data.get("text/markdown", said), fence, shown)
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
         yield Section((), 1, text.split("\n"))
     else:
@@ -57,15 +63,6 @@ def _placed(value: Any, lines: Iterator[int]) -> Any:
     if isinstance(value, dict):
         return {key: _placed(each, lines) for key, each in value.items() if next(lines) >= 0}
     return value
-
-
-def _show_cell(cell: Any, language: str, shown: list[str]) -> None:
-    is_code = cell["cell_type"][1] == "code"
-    _show(cell["source"], f"```{language}" if is_code else "", shown)
-    for output in cell.get("outputs", ()):
-        data = output.get("data", {})
-        said = output.get("text") or data.get("text/plain") or output.get("evalue", [])
-        _show(data.get("text/markdown", said), "" if "text/markdown" in data else "```", shown)
 
 
 def _show(source: list[Placed] | Placed, fence: str, shown: list[str]) -> None:

@@ -27,8 +27,11 @@ _EVIDENCE = re.compile(
 def sections(text: str) -> Iterator[Section]:
     lines = text.split("\n")
     found = list(headings(lines))
-    if found:
-        _blank_preamble(lines, found[0].start)
+    before = lines[: found[0].start] if found else []
+    # What stands before the title and is nothing but explicit markup is about the page.
+    written = filter(str.strip, before)
+    if all(line[0].isspace() or line.startswith(("..", ":")) for line in written):
+        lines[: len(before)] = [""] * len(before)
     yield from outlined(*read(lines, found))
 
 
@@ -90,13 +93,6 @@ def _title_at(lines: list[str], at: int) -> tuple[str, tuple[str, bool], int] | 
 def _adornment(line: str) -> str:
     bare = line.rstrip()
     return bare if _ADORNMENT.match(bare) and bare not in ("..", "::") else ""
-
-
-def _blank_preamble(lines: list[str], end: int) -> None:
-    """What stands before the title and is nothing but explicit markup is about the page."""
-    before = [line for line in lines[:end] if line.strip()]
-    if all(line[0].isspace() or line.startswith(("..", ":")) for line in before):
-        lines[:end] = [""] * end
 
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*\Z")

@@ -11,8 +11,7 @@ from typing import Any
 @cache
 def words_of(format: str) -> dict[str, Any]:
     """By name: tables as they are, text as the set of its words."""
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-    found = tomllib.loads(text)[format]
+    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[format]
     return {
         name: frozenset(each.split()) if isinstance(each, str) else each
         for name, each in found.items()

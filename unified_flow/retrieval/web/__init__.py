@@ -31,7 +31,6 @@ class FetchPolicy:
     ports: frozenset[int] = frozenset({80, 443})
     hosts: frozenset[str] = frozenset()  # of which a model may name any address
     allow_private: tuple[Allowed, ...] = ()
-    memory_bytes: int = 1024 * 1024 * 1024  # of the process that reads HTML
     resolve: Resolver | None = field(default=None, compare=False)  # None: the system's
     trust: Callable[[], SSLContext] | None = field(default=None, compare=False)  # likewise
 

@@ -207,7 +207,7 @@ def _converter_of(url: str, media: Media) -> str:
 
 
 async def _converted(function: str, url: str, body: bytes, policy: FetchPolicy) -> list[Part]:
-    converter = Converter(SandboxLimits(policy.timeout_s, policy.memory_bytes))
+    converter = Converter(SandboxLimits(policy.timeout_s))
 
     def convert() -> list[Part]:
         with converter:

@@ -16,7 +16,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 
 import httpx
 
@@ -242,10 +241,7 @@ def _raise_for_status(url: httpx.URL, status: int) -> None:
     """PageRefusedError, or httpx's own error with the host's name instead of its address."""
     if 200 <= status < 300:
         return
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "unknown status"
+    phrase = httpx.codes.get_reason_phrase(status) or "unknown status"
     if status == 403:
         raise PageRefusedError(f"{url} refuses: 403 {phrase}", url=str(url), hint=OPEN_IT)
     request = httpx.Request("GET", url)
