@@ -148,11 +148,13 @@ class Journal:
         size = os.fstat(self._file).st_size
         if size:
             blobs.sweep(self.folder)
-        content = os.pread(self._file, size, 0)
-        self._end = content.rfind(b"\n") + 1
-        self._lines = content.count(b"\n")
-        if self._end < size:
-            os.ftruncate(self._file, self._end)
+            content = os.pread(self._file, size, 0)
+            end = content.rfind(b"\n") + 1
+            if end < size:
+                os.ftruncate(self._file, end)
+            self._lines = content.count(b"\n")
+            size = end
+        self._end = size
 
     def _write(self, data: bytes, *, durable: bool) -> None:
         assert self._end is not None, "a line is appended before it is written"

@@ -22,13 +22,14 @@ from unified_flow.turns.upcasters import Record, upcast
 
 UPDATE = "update unified-flow"
 _TAIL = re.compile(rb'(?:,"seq":([0-9]{1,15}))?(,"crc32":"([0-9a-f]{8})"\})$')
+_TAIL_BYTES = 48  # at most; a search of whole lines takes longer than reading them
 _TAIL_FIELDS = ("seq", "crc32")
 
 
 def sealed(record: bytes, number: int) -> bytes:
     """`record`, a JSON object with at least one field, as the line of that number."""
-    body = b'%s,"seq":%d' % (record[:-1], number)
-    return b'%s,"crc32":"%08x"}' % (body, crc32(body + b"}"))
+    body = record[:-1] + b',"seq":%d' % number
+    return body + b',"crc32":"%08x"}' % crc32(b"}", crc32(body))
 
 
 def events_in(
@@ -100,7 +101,7 @@ def first_line(exc: Exception) -> str:
 def _check(lines: Sequence[bytes], number: int, version: int) -> None:
     """Raises ValueError if line `number` is not what was written there by journal `version`."""
     line = lines[number - 1]
-    found = _TAIL.search(line)
+    found = _tail(line)
     if found is None:
         if version >= SUMMED:
             raise ValueError("the line has no checksum")
@@ -113,11 +114,15 @@ def _check(lines: Sequence[bytes], number: int, version: int) -> None:
         raise ValueError("the line has no number")
 
 
+def _tail(line: bytes) -> re.Match[bytes] | None:
+    return _TAIL.search(line, max(0, len(line) - _TAIL_BYTES))
+
+
 def _misplaced(lines: Sequence[bytes], number: int, found: int) -> str:
     """What became of the lines, where `found` stands and `number` belongs."""
     if found < number:
         return f"line {found} stands there again"
-    tails = (_TAIL.search(line) for line in lines[number:])
+    tails = (_tail(line) for line in lines[number:])
     if any(tail is not None and tail[1] == b"%d" % number for tail in tails):
         return f"line {found} stands before line {number}"
     if found == number + 1:
