@@ -22,10 +22,7 @@ QUESTION_PATHS = ("/query", "/v1/chat/completions")
 _REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*")
 _LANGUAGES: tuple[Language, ...] = get_args(Language)
-_OPENAI_TYPES = {
-    "VALIDATION_ERROR": "invalid_request_error",
-    "RATE_LIMITED": "rate_limit_error",
-}
+_OPENAI_TYPES = {"VALIDATION_ERROR": "invalid_request_error", "RATE_LIMITED": "rate_limit_error"}
 
 
 @dataclass

@@ -22,12 +22,7 @@ from interventions.errors import (
 from unified_flow.api.access import Rate
 from unified_flow.config.document_roots import DEFAULT_COLLECTION
 from unified_flow.engine.outcome import Outcome
-from unified_flow.errors import (
-    ConfigError,
-    InputError,
-    QueueFullError,
-    RetrievalError,
-)
+from unified_flow.errors import ConfigError, InputError, QueueFullError, RetrievalError
 from unified_flow.errors.safe_messages import MESSAGES, Language
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.phases.errors import PhaseError

@@ -36,9 +36,7 @@ def _store(home: Path | None) -> GuardrailStore:
 
 
 def list_rules(
-    user: options.OnlyUser = None,
-    as_json: options.AsJson = False,
-    home: options.Home = None,
+    user: options.OnlyUser = None, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
     """The rules of every user, or of one; what --json prints can be imported.
 

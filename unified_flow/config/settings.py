@@ -78,8 +78,7 @@ def _as_table(value: Any) -> Any:
 
 
 Vectors = Annotated[
-    VectorSettings,
-    BeforeValidator(_as_table, json_schema_input_type=str | VectorSettings),
+    VectorSettings, BeforeValidator(_as_table, json_schema_input_type=str | VectorSettings)
 ]
 
 
@@ -239,10 +238,7 @@ class SettingsOverrides(TypedDict, total=False):
 
 
 def load(
-    home: Path,
-    *,
-    docs: Sequence[Path | str] | None = None,
-    **overrides: Unpack[SettingsOverrides],
+    home: Path, *, docs: Sequence[Path | str] | None = None, **overrides: Unpack[SettingsOverrides]
 ) -> Settings:
     """Settings of `home`. An override that is None counts as not given. Raises ConfigError."""
     where, tables = read_tables(home)

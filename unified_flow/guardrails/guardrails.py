@@ -21,13 +21,7 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
 from unified_flow.guardrails.moderator import ModerationFailed, Moderator, moderated
-from unified_flow.guardrails.recorder import (
-    REPLY_CHARS,
-    Recorder,
-    left_s,
-    log_block,
-    log_failure,
-)
+from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, left_s, log_block, log_failure
 from unified_flow.guardrails.verdict import (
     BROKEN,
     PASS,

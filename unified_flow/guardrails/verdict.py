@@ -39,11 +39,7 @@ class GuardrailResult:
 
     def as_state(self) -> dict[str, Any]:
         """The state field `guardrail_pre_result`."""
-        return {
-            "decision": self.decision,
-            "reason": self.reason,
-            "confidence": self.confidence,
-        }
+        return {"decision": self.decision, "reason": self.reason, "confidence": self.confidence}
 
 
 PASS = GuardrailResult("pass")

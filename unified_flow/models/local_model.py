@@ -10,12 +10,7 @@ import httpx
 
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers.llama_server import (
-    ALIAS,
-    LocalModelError,
-    LocalServer,
-    warm_address,
-)
+from unified_flow.servers.llama_server import ALIAS, LocalModelError, LocalServer, warm_address
 
 _ENDING_S = 0.5
 _LARGER_CONTEXT = (

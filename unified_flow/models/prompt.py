@@ -29,13 +29,7 @@ from unified_flow.models import ModelCall, estimate_tokens
 from unified_flow.models.offered_tools import offered_tools
 from unified_flow.models.passages import ShownPassage, shown_passages
 from unified_flow.models.schema import form, signature
-from unified_flow.turns.results import (
-    Draft,
-    GatheredContext,
-    PriorTurn,
-    QueryAnalysis,
-    ToolResult,
-)
+from unified_flow.turns.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
 from unified_flow.turns.sections import PASSAGES, Sections
 
 _HISTORY = "history"
@@ -86,10 +80,7 @@ def prompt(call: ModelCall) -> Prompt:
 
 
 def _sections(
-    sections: Sections,
-    passages: Sequence[ShownPassage],
-    query: str,
-    left_out: Mapping[str, int],
+    sections: Sections, passages: Sequence[ShownPassage], query: str, left_out: Mapping[str, int]
 ) -> Iterator[str]:
     if sections.history:
         turns = [_turn(turn) for turn in sections.history]

@@ -28,11 +28,7 @@ class ModelRegistry:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        models: dict[str, Model] | None = None,
-        *,
-        state: Path,
+        self, settings: Settings, models: dict[str, Model] | None = None, *, state: Path
     ) -> None:
         self._settings = settings
         self._state = state

@@ -43,10 +43,7 @@ class Declaration:
 def tool(function: F) -> F: ...
 @overload
 def tool(
-    *,
-    name: str | None = None,
-    access: str | Iterable[str] = UNDECLARED,
-    timeout_s: float = 30.0,
+    *, name: str | None = None, access: str | Iterable[str] = UNDECLARED, timeout_s: float = 30.0
 ) -> Callable[[F], F]: ...
 
 

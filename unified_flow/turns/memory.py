@@ -18,12 +18,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from interventions.home import (
-    PRIVATE_FILE_MODE,
-    make_private_folder,
-    replace_private,
-    state_folder,
-)
+from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
 from interventions.secrets.forms import scrub
 from interventions.secrets.prose import states_a_secret
 from unified_flow.errors import InputError, RetrievalError

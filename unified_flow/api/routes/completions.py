@@ -67,7 +67,7 @@ class ChatRequest(BaseModel):
                 "model": MODEL,
                 "messages": [{"role": "user", "content": "What is a topic?"}],
             }
-        },
+        }
     )
 
     model: str = Field(default=MODEL, max_length=200)

@@ -149,11 +149,7 @@ class TurnView(BaseModel):
 
     @classmethod
     def of(cls, turn: Turn) -> Self:
-        parts = {
-            "policy": turn.policy,
-            "phases": turn.phases,
-            "sections": written(turn.sections),
-        }
+        parts = {"policy": turn.policy, "phases": turn.phases, "sections": written(turn.sections)}
         view = turn.as_row() | parts
         return cls.model_validate(redact(view) | {"response": redact(turn.response, WHOLE)})
 

@@ -11,12 +11,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from unified_flow.models.embedded.excerpts import matching_terms
 from unified_flow.models.embedded.quotes import one_line
-from unified_flow.models.embedded.statements import (
-    CODE_BLOCK,
-    code_of,
-    is_verbatim,
-    own_words,
-)
+from unified_flow.models.embedded.statements import CODE_BLOCK, code_of, is_verbatim, own_words
 from unified_flow.turns.results import Draft
 
 _TOKEN = re.compile(r"[^\W_]\w*(?:[-.,]\w+)*")

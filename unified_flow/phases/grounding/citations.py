@@ -139,11 +139,7 @@ class _Marked:
         self.unmarked = "\n".join([*unmarked, response[done:]])
 
     def _cite(
-        self,
-        number: int,
-        statement: str,
-        shown: Mapping[int, ShownPassage],
-        reader: _Reader,
+        self, number: int, statement: str, shown: Mapping[int, ShownPassage], reader: _Reader
     ) -> int | None:
         """The place of its citation, from 1; None for a passage that was not shown."""
         if number not in shown:

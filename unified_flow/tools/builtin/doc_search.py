@@ -29,9 +29,7 @@ class SearchArguments(Arguments):
 
 
 def doc_search(
-    retriever: Retriever,
-    timeout_s: float = 30.0,
-    documents: Documents | None = None,
+    retriever: Retriever, timeout_s: float = 30.0, documents: Documents | None = None
 ) -> Tool:
     """Of `documents` a result names what could not be read, and their languages if the query's is
     another."""
@@ -56,8 +54,7 @@ def doc_search(
             more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
             result["unread"] = [*left[:UNREAD], *more]
         return ToolOutput(
-            result=result,
-            claims=[claim(each.text, each.source(), each.score) for each in passages],
+            result=result, claims=[claim(each.text, each.source(), each.score) for each in passages]
         )
 
     return Tool(

@@ -19,8 +19,7 @@ async def _run(args: AskArguments) -> ToolOutput:
     answer = current_caller().answer
     if answer is None:
         raise HumanNeededError(
-            args.question,
-            hint='resolve the intervention with --retry and --note "the answer"',
+            args.question, hint='resolve the intervention with --retry and --note "the answer"'
         )
     whole = Claim(claim=answer, confidence=1.0, source=tool_names.HUMAN_ASK)
     return ToolOutput({"question": args.question, "answer": answer}, [whole])
