@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -134,34 +135,34 @@ class Gate:
         log_exchange(exchange, self._services, self._metrics)
 
 
+@dataclass
 class _Response:
     """`send`, with the headers of every response. The exchange is logged before the last byte goes
     out, so that a client that has its answer finds the line."""
 
-    def __init__(self, gate: Gate, scope: Scope, exchange: HttpExchange, send: Send) -> None:
-        self._gate = gate
-        self._scope = scope
-        self._exchange = exchange
-        self._send = send
-        self.started = False
-        self._finished = False
+    gate: Gate
+    scope: Scope
+    exchange: HttpExchange
+    send: Send
+    started: bool = False
+    finished: bool = False
 
     def finish(self) -> None:
-        if not self._finished:
-            self._finished = True
-            self._gate.finish(self._scope, self._exchange)
+        if not self.finished:
+            self.finished = True
+            self.gate.finish(self.scope, self.exchange)
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            self._exchange.status = self._exchange.status or message["status"]
+            self.exchange.status = self.exchange.status or message["status"]
             headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self._exchange.request_id
+            headers["X-Request-ID"] = self.exchange.request_id
             headers["X-Content-Type-Options"] = "nosniff"
             headers.setdefault("Cache-Control", "no-store")
         elif message["type"] == "http.response.body" and not message.get("more_body", False):
             self.finish()
-        await self._send(message)
+        await self.send(message)
 
 
 class Cors(CORSMiddleware):

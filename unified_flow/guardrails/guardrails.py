@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -48,58 +48,51 @@ DATABASE_FILE = "guardrails.sqlite3"
 NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
+@dataclass(eq=False)
 class Guardrails:
     """One for all turns of a process. A check that fails, or is unfinished when the turn's time is
     up, is reported to a person, and is a result. `always`: every answer is recorded, also of users
     for whom nothing is checked (the policy `silent`). Raises ConfigError where there can be rules
     and the extra is missing: no turn begins that cannot be checked."""
 
-    def __init__(
-        self,
-        home: Path,
-        settings: GuardrailSettings,
-        sessions: SessionStore,
-        memory: MemoryStore,
-        recorder: Recorder,
-        moderator: Moderator | None,
-        *,
-        always: bool,
-    ) -> None:
-        self._home = home
-        self._settings = settings
-        self._sessions = sessions
-        self._memory = memory
-        self._recorder = recorder
-        self._moderator = moderator
-        self._always = always
-        self._opening = Lock()
-        self._store: GuardrailStore | None = None
+    home: Path
+    settings: GuardrailSettings
+    sessions: SessionStore
+    memory: MemoryStore
+    recorder: Recorder
+    moderator: Moderator | None
+    _: KW_ONLY
+    always: bool
+    _opening: Lock = field(default_factory=Lock)
+    _store: GuardrailStore | None = None
+
+    def __post_init__(self) -> None:
         if self.may_silence or self._has_store:
             self.store()
 
     @property
     def checks_replies(self) -> bool:
         """Whether a reply is moderated before it is said."""
-        return self._moderator is not None
+        return self.moderator is not None
 
     @property
     def may_silence(self) -> bool:
         """A turn may end in silence after its phases have begun: then nobody may see how far it
         came, which shows why, nor the text while it is written."""
-        return self._always or self.checks_replies
+        return self.always or self.checks_replies
 
     @property
     def _has_store(self) -> bool:
         """Whether there can be rules: a database is configured, or the file of one exists."""
-        if self._store is not None or self._settings.database_url_env is not None:
+        if self._store is not None or self.settings.database_url_env is not None:
             return True
-        return (state_folder(self._home) / DATABASE_FILE).exists()
+        return (state_folder(self.home) / DATABASE_FILE).exists()
 
     def store(self) -> GuardrailStore:
         """Opened once. Raises ConfigError where the extra is missing."""
         with self._opening:
             if self._store is None:
-                self._store = open_store(self._home, self._settings)
+                self._store = open_store(self.home, self.settings)
         return self._store
 
     async def admits(self, ledger: Ledger, ends_at: float | None = None) -> bool:
@@ -117,8 +110,8 @@ class Guardrails:
         await _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
-            recording = self._recorder.blocked(ledger.turn, self.store(), "pre", result)
-            await self._recorder.in_time(recording, ends_at)
+            recording = self.recorder.blocked(ledger.turn, self.store(), "pre", result)
+            await self.recorder.in_time(recording, ends_at)
         return result.passes
 
     async def releases(self, ledger: Ledger, reply: str, ends_at: float | None = None) -> bool:
@@ -127,7 +120,7 @@ class Guardrails:
         turn = ledger.turn
         if turn.post is not None:
             # It was released before; the process may have died before that was recorded.
-            await self._recorder.in_time(self._recorder.answered(turn, self.store()), ends_at)
+            await self.recorder.in_time(self.recorder.answered(turn, self.store()), ends_at)
             return True
         checking = self._moderated(turn, reply, "post", ends_at)
         result = await self._completed(turn, checking, ends_at) or PASS
@@ -135,33 +128,31 @@ class Guardrails:
         if not result.passes:
             log_block(turn, "post", result)
             # First: should the process die in between, the reply is checked once more.
-            gone = await self._recorder.in_time(self._take_back(turn), ends_at)
+            gone = await self.recorder.in_time(self._take_back(turn), ends_at)
             if gone:
                 more["forgotten"] = "\n".join(record.text for record in gone)[:REPLY_CHARS]
         if self.checks_replies:
             await _record(ledger, "post", result)
         if not result.passes:
-            recording = self._recorder.blocked(turn, self.store(), "post", result, more)
-            await self._recorder.in_time(recording, ends_at)
-        elif self._always or turn.pre is not None:
-            await self._recorder.in_time(
-                self._recorder.answered(ledger.turn, self.store()), ends_at
-            )
+            recording = self.recorder.blocked(turn, self.store(), "post", result, more)
+            await self.recorder.in_time(recording, ends_at)
+        elif self.always or turn.pre is not None:
+            await self.recorder.in_time(self.recorder.answered(ledger.turn, self.store()), ends_at)
         return result.passes
 
     def tried(self, attempt: int, message: str) -> None:
         """A model that has failed is asked again."""
-        if self._always:
+        if self.always:
             logger.warning("[LLM RETRY] Attempt %d/%d failed: %s", attempt, MAX_ATTEMPTS, message)
 
     def succeeded(self, attempt: int) -> None:
-        if self._always and attempt > 1:
+        if self.always and attempt > 1:
             logger.info("[LLM RETRY] Success on attempt %d/%d", attempt, MAX_ATTEMPTS)
 
     async def failed(self, turn: Turn, error: PhaseError) -> None:
         """The turn ends in silence because something failed."""
         log_failure(turn, error)
-        await self._recorder.silenced(turn, self.store())
+        await self.recorder.silenced(turn, self.store())
 
     def count(self) -> tuple[int, int] | None:
         """(rules, users); None where there is no database yet. Raises as `store` does."""
@@ -172,8 +163,8 @@ class Guardrails:
 
     async def try_moderation(self) -> str | None:
         """What is wrong with it, if anything."""
-        assert self._moderator is not None
-        outcome = await moderated(self._moderator, "hello", self._settings.moderation_timeout_s)
+        assert self.moderator is not None
+        outcome = await moderated(self.moderator, "hello", self.settings.moderation_timeout_s)
         return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
 
     def stats_of_today(self) -> GuardrailStats | None:
@@ -181,9 +172,9 @@ class Guardrails:
         return stats_of(self.store().by_day(1), 1) if self._has_store else None
 
     async def aclose(self) -> None:
-        await self._recorder.aclose()
-        if self._moderator is not None:
-            await self._moderator.aclose()
+        await self.recorder.aclose()
+        if self.moderator is not None:
+            await self.moderator.aclose()
         if self._store is not None:
             self._store.close()
 
@@ -203,9 +194,9 @@ class Guardrails:
             async with asyncio.timeout_at(ends_at):
                 active = await self._rules_of(turn.user_id)
         except (RetrievalError, TimeoutError) as exc:
-            await self._recorder.report(exc, turn, ends_at)
+            await self.recorder.report(exc, turn, ends_at)
             return UNREADABLE
-        if active is None and self._moderator is None:
+        if active is None and self.moderator is None:
             return None
         if active is not None:
             result = await asyncio.to_thread(
@@ -229,18 +220,18 @@ class Guardrails:
     async def _moderated(
         self, turn: Turn, text: str, stage: Stage, ends_at: float | None
     ) -> GuardrailResult:
-        if self._moderator is None or not text:
+        if self.moderator is None or not text:
             return PASS
-        own_s = self._settings.moderation_timeout_s
+        own_s = self.settings.moderation_timeout_s
         timeout_s = own_s if ends_at is None else min(own_s, left_s(ends_at))
-        outcome = await moderated(self._moderator, text, timeout_s)
+        outcome = await moderated(self.moderator, text, timeout_s)
         if isinstance(outcome, ModerationFailed):
-            await self._recorder.report(outcome.error, turn, ends_at)
+            await self.recorder.report(outcome.error, turn, ends_at)
         return of_moderation(
             outcome,
             stage=stage,
-            fails_open=self._settings.moderation_failure == "fail_open",
-            escalate=self._settings.escalate_categories,
+            fails_open=self.settings.moderation_failure == "fail_open",
+            escalate=self.settings.escalate_categories,
         )
 
     async def _passes(
@@ -271,22 +262,22 @@ class Guardrails:
             return await checking
         except Exception as exc:  # noqa: BLE001 - a check that broke must let nothing pass
             logger.error("a guardrail of turn %s failed: %r", turn.turn_id, exc)
-            await self._recorder.report(exc, turn, ends_at)
+            await self.recorder.report(exc, turn, ends_at)
             return BROKEN
 
     async def _take_back(self, turn: Turn) -> list[MemoryRecord]:
         """Removes the turn from its session, and what it has remembered of its user, which is
         returned. Silence holds whatever fails here; a person removes the rest."""
         try:
-            await asyncio.to_thread(self._sessions.take_back, turn)
+            await asyncio.to_thread(self.sessions.take_back, turn)
         except RetrievalError as exc:
             logger.critical("turn %s may still be in its session: %s", turn.turn_id, exc)
-            await self._recorder.report(exc, turn)
+            await self.recorder.report(exc, turn)
         try:
-            return await asyncio.to_thread(self._memory.forget, turn.user_id, turn.turn_id)
+            return await asyncio.to_thread(self.memory.forget, turn.user_id, turn.turn_id)
         except RetrievalError as exc:
             logger.critical("what turn %s remembered may stay: %s", turn.turn_id, exc)
-            await self._recorder.report(exc, turn)
+            await self.recorder.report(exc, turn)
             return []
 
 

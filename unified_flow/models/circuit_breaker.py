@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from time import monotonic
 
@@ -73,38 +73,32 @@ def released(circuit: Circuit) -> Circuit:
     return replace(circuit, probing=False)
 
 
+@dataclass(eq=False)
 class Breaker:
     """A circuit that threads share. `refusal` makes the error of a call that is not made, of the
     last one that `counts` and the seconds until one may try."""
 
-    def __init__(
-        self,
-        rules: CircuitRules,
-        counts: Callable[[BaseException], bool],
-        refusal: Callable[[BaseException, float], Exception],
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self.circuit = Circuit()
-        self._rules = rules
-        self._counts = counts
-        self._refusal = refusal
-        self._clock = clock
-        self._lock = Lock()
-        self._last: BaseException | None = None
+    rules: CircuitRules
+    counts: Callable[[BaseException], bool]
+    refusal: Callable[[BaseException, float], Exception]
+    clock: Callable[[], float] = monotonic
+    circuit: Circuit = Circuit()
+    _lock: Lock = field(default_factory=Lock)
+    _last: BaseException | None = None
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
         with self._lock:
-            self.circuit, wait_s = try_acquire(self.circuit, self._clock(), self._rules)
+            self.circuit, wait_s = try_acquire(self.circuit, self.clock(), self.rules)
         if wait_s is not None and self._last is not None:
-            raise self._refusal(self._last, wait_s)
+            raise self.refusal(self._last, wait_s)
         try:
             yield
         except BaseException as exc:
             with self._lock:
-                if self._counts(exc):
+                if self.counts(exc):
                     self._last = exc
-                    self.circuit = failed(self.circuit, self._clock(), self._rules)
+                    self.circuit = failed(self.circuit, self.clock(), self.rules)
                 else:
                     self.circuit = released(self.circuit)
             raise

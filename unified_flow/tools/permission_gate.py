@@ -7,7 +7,7 @@ for every tool.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -37,29 +37,20 @@ Asker = Callable[[Tool, Mapping[str, Any], str], Awaitable[PermissionReply]]
 asks; raises EOFError or KeyboardInterrupt as prompts do."""
 
 
+@dataclass
 class PermissionGate:
     """`hosts` are those of which a model may name any address. `asker` is None where nobody can be
     asked, which is a refusal; where it is not `attended` (a batch, a service) nobody is waited for
     either, and what would be asked about is not offered."""
 
-    attended = True
-
-    def __init__(
-        self,
-        grants: GrantStore,
-        *,
-        allow: tuple[str, ...] = (),
-        deny: tuple[str, ...] = (),
-        hosts: Collection[str] = (),
-        asker: Asker | None = None,
-        by: str = "somebody",
-    ) -> None:
-        self.grants = grants
-        self.asker = asker
-        self._allow = allow
-        self._deny = deny
-        self._hosts = hosts
-        self._by = by
+    grants: GrantStore
+    _: KW_ONLY
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    hosts: Collection[str] = ()
+    asker: Asker | None = None
+    by: str = "somebody"
+    attended: bool = True
 
     def decide(
         self,
@@ -74,7 +65,7 @@ class PermissionGate:
 
         Raises ConfigError if what was granted cannot be read.
         """
-        free = decide(tool.name, tool.access, allow=self._allow, deny=self._deny)
+        free = decide(tool.name, tool.access, allow=self.allow, deny=self.deny)
         strange = self._unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
@@ -102,11 +93,11 @@ class PermissionGate:
         if tool.name != INTERNET_RESEARCH:
             return None
         unknown = (url for url in args.get("urls", ()) if without_fragment(url) not in urls)
-        return next((url for url in unknown if host_of(url) not in self._hosts), None)
+        return next((url for url in unknown if host_of(url) not in self.hosts), None)
 
     def denies(self, name: str) -> bool:
         """Whether nobody can allow it here."""
-        return _matching(name, self._deny) is not None
+        return _matching(name, self.deny) is not None
 
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
         """Those that nobody will allow or answer now. What is remembered, the question may ask
@@ -166,7 +157,7 @@ class PermissionGate:
             grant = Grant(
                 tool=tool.name,
                 session_id=session_id if scope == "session" else None,
-                by=self._by,
+                by=self.by,
                 definition=tool.definition,
                 hosts=tuple(sorted(hosts_named(tool, args) - {""})),
             )
