@@ -33,30 +33,24 @@ OPEN_PATHS = ("/health", "/ready")
 _METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
+@dataclass(eq=False)
 class Gate:
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        services: Services,
-        tokens: Tokens,
-        buckets: Buckets,
-        metrics: Metrics,
-    ) -> None:
-        self._app = app
-        self._services = services
-        self._settings: ServeSettings = services.settings.serve
+    app: ASGIApp
+    services: Services
+    tokens: Tokens
+    buckets: Buckets
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
+        self._settings = self.services.settings.serve
         self._hosts = _allowed_hosts(self._settings)
-        self._tokens = tokens
-        self._buckets = buckets
-        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        exchange = HttpExchange.of_scope(scope, self._services.settings.language)
+        exchange = HttpExchange.of_scope(scope, self.services.settings.language)
         response = _Response(self, scope, exchange, send)
         try:
             if refusal := self._refusal(scope, headers):
@@ -66,7 +60,7 @@ class Gate:
             exchange.question_body = body if exchange.path in QUESTION_PATHS else None
             if limited:
                 raise ProblemError(limited)
-            await self._app(scope, _replayed(body, receive), response)
+            await self.app(scope, _replayed(body, receive), response)
         except ProblemError as exc:
             await response_of(exc.problem, exchange)(scope, receive, response)
         except Exception as exc:  # noqa: BLE001 - the document's sixth kind: anything else
@@ -79,7 +73,7 @@ class Gate:
         if self._hosts and host not in self._hosts:  # DNS rebinding by a page elsewhere
             return problems.of_status(HTTPStatus.FORBIDDEN)
         authorization = headers.get("authorization", "")
-        if scope["path"] not in OPEN_PATHS and not self._tokens.allows(authorization):
+        if scope["path"] not in OPEN_PATHS and not self.tokens.allows(authorization):
             return problems.of_status(HTTPStatus.UNAUTHORIZED)
         return None
 
@@ -87,7 +81,7 @@ class Gate:
         """Only questions count."""
         if exchange.method != "POST" or exchange.path not in QUESTION_PATHS:
             return None
-        rate, wait_s = self._buckets.rate, self._buckets.take(exchange.client, monotonic())
+        rate, wait_s = self.buckets.rate, self.buckets.take(exchange.client, monotonic())
         return problems.limited(rate.limit_name, rate, wait_s) if rate and wait_s else None
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
@@ -117,7 +111,7 @@ class Gate:
         exchange: HttpExchange,
     ) -> None:
         admission = await asyncio.to_thread(
-            report_outside_a_phase, exc, "http", exchange.request_id, self._services
+            report_outside_a_phase, exc, "http", exchange.request_id, self.services
         )
         problem = problems.unexpected(admission.intervention_id)
         if response.started:
@@ -132,7 +126,7 @@ class Gate:
         fallback = path if path in (*QUESTION_PATHS, *PROBE_PATHS) else exchange.route
         exchange.route = getattr(scope.get("route"), "path", fallback)
         exchange.status = exchange.status or CLIENT_CLOSED
-        log_exchange(exchange, self._services, self._metrics)
+        log_exchange(exchange, self.services, self.metrics)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 import httpx
@@ -19,28 +20,23 @@ _LARGER_CONTEXT = (
 )
 
 
+@dataclass(eq=False)
 class LocalModel:
     """`state` is the folder where a warm server of `unified-flow model serve` is noted."""
 
-    def __init__(
-        self,
-        name: str,
-        path: Path,
-        *,
-        state: Path,
-        context_tokens: int,
-        start_timeout_s: float,
-        timeout_s: float,
-    ) -> None:
-        self.name = name
-        self.path = path
-        self._state = state
-        self._timeout_s = timeout_s
-        self._larger_context = _LARGER_CONTEXT.format(tokens=context_tokens)
+    name: str
+    path: Path
+    _: KW_ONLY
+    state: Path
+    context_tokens: int
+    start_timeout_s: float
+    timeout_s: float
+    _served: OpenAIModel | None = None
+
+    def __post_init__(self) -> None:
         self._server = LocalServer(
-            path, context_tokens=context_tokens, start_timeout_s=start_timeout_s
+            self.path, context_tokens=self.context_tokens, start_timeout_s=self.start_timeout_s
         )
-        self._served: OpenAIModel | None = None
         atexit.register(self._server.stop)
 
     @property
@@ -77,7 +73,7 @@ class LocalModel:
     async def served(self) -> OpenAIModel:
         """The model at its server, which is started if none runs. Raises as `complete` does."""
         address = await asyncio.to_thread(
-            lambda: warm_address(self._state, self.path) or self._server.start()
+            lambda: warm_address(self.state, self.path) or self._server.start()
         )
         if self._served is None or str(self._served.server.base_url) != address.url:
             if self._served is not None:
@@ -87,7 +83,7 @@ class LocalModel:
                 address.url,
                 ALIAS,
                 api_key=address.key,
-                timeout_s=self._timeout_s,
-                larger_context=self._larger_context,
+                timeout_s=self.timeout_s,
+                larger_context=_LARGER_CONTEXT.format(tokens=self.context_tokens),
             )
         return self._served

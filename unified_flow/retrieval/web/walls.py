@@ -33,9 +33,8 @@ _UNSEEN = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _PASSWORD = re.compile(r"<input\b[^>]*\btype=[\"']?password\b")
-REFUSING = frozenset({401, 403, 405, 406, 418, 429, 503})
+REFUSING = frozenset({202, 401, 403, 405, 406, 418, 429, 503})
 LITTLE = 120  # words: a challenge has fewer, a page that is worth reading more
-SHORT = 300  # words of a page whose title says that it is a challenge
 
 Kind = Literal["captcha", "login", "blocked"]
 
@@ -74,22 +73,16 @@ def wall_of(
 
 
 def _captcha(status: int, shape: Shape) -> str | None:
-    refusing = status in REFUSING or status == 202
-    if refusing or shape.words < SHORT:
-        if mark := _PATTERNS["scripts"].search(shape.scripts):
-            return f"{mark[0]!r} in its scripts marks a challenge"
-        if _PATTERNS["challenge_title"].search(shape.title) and _PATTERNS["unusual_traffic"].search(
-            f"{shape.title} {shape.text}"
-        ):
-            return f"a page called {shape.title[:60]!r}"
-    if refusing or shape.words < LITTLE:
-        # A short page with a widget and a form for a password is a login, not a challenge.
-        is_login = status == 200 and shape.asks_for_password
-        if (widget := _PATTERNS["widgets"].search("\n".join(shape.tags))) and not is_login:
-            return f"{widget[0]!r} in a tag marks a captcha"
-        if match := _PATTERNS["unusual_traffic"].search(shape.text):
-            return f"the words {match[0]!r}"
-    return None
+    if status not in REFUSING and shape.words >= LITTLE:
+        return None
+    if mark := _PATTERNS["scripts"].search(shape.scripts):
+        return f"{mark[0]!r} in its scripts marks a challenge"
+    # A short page with a widget and a form for a password is a login, not a challenge.
+    is_login = status == 200 and shape.asks_for_password
+    if (widget := _PATTERNS["widgets"].search("\n".join(shape.tags))) and not is_login:
+        return f"{widget[0]!r} in a tag marks a captcha"
+    match = _PATTERNS["challenge"].search(f"{shape.title} {shape.text}")
+    return f"the words {match[0]!r}" if match else None
 
 
 def _login(
@@ -98,7 +91,7 @@ def _login(
     if status == 401 or (status == 403 and "www-authenticate" in headers):
         return f"status {status}"
     password = shape.asks_for_password
-    if status < 400 and _leads_to_login(url, final) and (password or shape.words < SHORT):
+    if status < 400 and _leads_to_login(url, final) and (password or shape.words < LITTLE):
         return "a redirect to a page for logging in"
     if password and shape.words < LITTLE:
         return "a form for a password and nothing else"
@@ -106,15 +99,9 @@ def _login(
 
 
 def _leads_to_login(url: str, final: str) -> bool:
-    before, after = urlsplit(url), urlsplit(final)
-    if (before.hostname, before.path) == (after.hostname, after.path):
-        return False
-    return _is_login(after.path, after.hostname) and not _is_login(before.path, before.hostname)
-
-
-def _is_login(path: str, host: str | None) -> bool:
-    of_path, of_host = _PATTERNS["login_path"], _PATTERNS["login_host"]
-    return bool(of_path.search(path) or of_host.search(host or ""))
+    before, after = (f"{parts.hostname}{parts.path}" for parts in map(urlsplit, (url, final)))
+    login = _PATTERNS["login"]
+    return login.search(after) is not None and login.search(before) is None
 
 
 @dataclass(frozen=True)
