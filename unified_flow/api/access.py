@@ -97,11 +97,6 @@ class Rate:
         return cls(int(number), cast("Per", per))
 
     @property
-    def limit_name(self) -> str:
-        """The value of `details.limit`."""
-        return f"user_per_{self.per}"
-
-    @property
     def tokens_per_s(self) -> float:
         return self.most / _SECONDS[self.per]
 

@@ -82,7 +82,7 @@ class Gate:
         if exchange.method != "POST" or exchange.path not in QUESTION_PATHS:
             return None
         rate, wait_s = self.buckets.rate, self.buckets.take(exchange.client, monotonic())
-        return problems.limited(rate.limit_name, rate, wait_s) if rate and wait_s else None
+        return problems.limited(f"user_per_{rate.per}", rate, wait_s) if rate and wait_s else None
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, bounded in size and time. Raises ProblemError."""

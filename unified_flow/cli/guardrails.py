@@ -210,14 +210,8 @@ def _summary(rules: UserRules) -> str:
 def _switches(rules: UserRules) -> str:
     if not rules.ai_control_enabled:
         return "answers nowhere"
-    off = [
-        name
-        for name, on in (
-            ("chats", rules.ai_enabled_for_chats),
-            ("comments", rules.ai_enabled_for_comments),
-        )
-        if not on
-    ]
+    switches = {"chats": rules.ai_enabled_for_chats, "comments": rules.ai_enabled_for_comments}
+    off = [name for name, on in switches.items() if not on]
     return f"answers, but not in {' and '.join(off)}" if off else "answers everywhere"
 
 

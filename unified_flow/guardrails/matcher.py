@@ -82,7 +82,9 @@ def checked_pattern(text: str) -> str:
     versions may have it: there it is ignored.)"""
     rule = checked_rule(text)
     seen = visible(rule)
-    if _NO_PATTERN.search(seen) or _has_lone_star(seen):
+    # A `*` that stands anywhere but beside the letters at an end of the rule.
+    lone_star = any(not any(map(str.isalnum, part)) for part in seen.split() if "*" in part)
+    if _NO_PATTERN.search(seen) or lone_star:
         raise InputError(
             f"the rule {rule!r} is no pattern that rules know",
             field="rule",
@@ -95,11 +97,6 @@ def checked_pattern(text: str) -> str:
             hint=f"write {_SHORTEST_STEM} letters or more beside the `*`",
         )
     return rule
-
-
-def _has_lone_star(seen: str) -> bool:
-    """Whether a `*` stands anywhere but beside the letters at an end of the rule."""
-    return any(not any(map(str.isalnum, part)) for part in seen.split() if "*" in part)
 
 
 def canonical(rule: str) -> str:

@@ -194,12 +194,9 @@ class SqlDatabase:
     @contextmanager
     def _exclusive(self) -> Iterator[sa.Connection]:
         """A transaction that changes the tables; other processes wait."""
-        if self._making is not None:
-            with self._making, self._engine.begin() as connection:
-                yield connection
-            return
-        with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+        with self._making or nullcontext(), self._engine.begin() as connection:
+            if self._making is None:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
             yield connection
 
     @contextmanager

@@ -29,7 +29,7 @@ from unified_flow.models import ModelCall, estimate_tokens
 from unified_flow.models.offered_tools import offered_tools
 from unified_flow.models.passages import ShownPassage, shown_passages
 from unified_flow.models.schema import form, signature
-from unified_flow.turns.results import Draft, GatheredContext, PriorTurn, QueryAnalysis, ToolResult
+from unified_flow.turns.results import Draft, GatheredContext, PriorTurn, ToolResult
 from unified_flow.turns.sections import PASSAGES, Sections
 
 _HISTORY = "history"
@@ -88,8 +88,10 @@ def _sections(
     if sections.tools:
         lines = [_data(signature(tool)) for tool in sections.tools]
         yield _section("tools", lines, left_out.get(_TOOLS, 0), "tools that fit the question less")
+    asked = sections.query_analyzer
     written: dict[str, BaseModel | None] = {
-        "query_analyzer": _if_reworded(sections.query_analyzer, query),
+        # The prompt holds a question that is left as it is already.
+        "query_analyzer": None if asked is None or asked.resolved_query == query else asked,
         "reflection": sections.reflection,
         "context_gatherer": _if_known(sections.context_gatherer),
         "planner": sections.planner,
@@ -107,11 +109,6 @@ def _draft(sections: Sections) -> Iterator[str]:
     for name, last in {"synthesis": sections.synthesis, "validation": sections.validation}.items():
         if last is not None:
             yield _section(name, [_result(last)])
-
-
-def _if_reworded(analysis: QueryAnalysis | None, query: str) -> QueryAnalysis | None:
-    """None if the analysis leaves the question as it is: the prompt holds that already."""
-    return None if analysis is not None and analysis.resolved_query == query else analysis
 
 
 def _if_known(gathered: GatheredContext | None) -> GatheredContext | None:

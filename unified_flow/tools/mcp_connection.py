@@ -108,13 +108,13 @@ class McpConnection:
             if not is_closed and self._process_is_alive:
                 self._unanswered = False
                 raise
-            self._lost = True
-            raise self.failure(f"went away while {tool} ran") from exc
+            cause: Exception = exc
         except (OSError, EOFError, BrokenResourceError, ClosedResourceError, EndOfStream) as exc:
-            self._lost = True
-            raise self.failure(f"went away while {tool} ran") from exc
+            cause = exc
         finally:
             self._running -= 1
+        self._lost = True
+        raise self.failure(f"went away while {tool} ran") from cause
 
     async def refresh(self) -> None:
         """Lists the tools again if the server said that they changed. Raises ToolServerError."""

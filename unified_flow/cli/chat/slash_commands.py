@@ -25,7 +25,6 @@ class LeaveChat(Exception):  # noqa: N818 - no error: the person has had enough
 class SlashCommand:
     """`wants` names what may follow, for the help."""
 
-    name: str
     wants: str
     help: str
     run: Callable[[Conversation, str], Awaitable[None]]
@@ -48,8 +47,8 @@ async def run_command(chat: Conversation, line: str) -> None:
 
 
 async def _help(chat: Conversation, words: str) -> None:
-    for command in COMMANDS.values():
-        say(f"  {f'/{command.name} {command.wants}':<30} {command.help}")
+    for name, command in COMMANDS.items():
+        say(f"  {f'/{name} {command.wants}':<30} {command.help}")
     say("  anything else is a question; Ctrl-C stops a turn, Ctrl-D leaves")
 
 
@@ -131,19 +130,14 @@ async def _quit(chat: Conversation, words: str) -> None:
 
 
 COMMANDS = {
-    command.name: command
-    for command in (
-        SlashCommand("help", "", "this list", _help),
-        SlashCommand("retry", "[note]", "mended? let the turn go on from where it failed", _retry),
-        SlashCommand(
-            "allow", f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow
-        ),
-        SlashCommand("reload", "", "read the settings again; /retry does so by itself", _reload),
-        SlashCommand("show", "", "all that is known of the last failure", _show),
-        SlashCommand("sources", "", "what the last answer rests on", _sources),
-        SlashCommand("session", "[name]", "which session this is, or another one", _session),
-        SlashCommand("new", "", "begin a new session", _new),
-        SlashCommand("export", "[file]", "this session as Markdown", _export),
-        SlashCommand("quit", "", "leave; Ctrl-D does too", _quit),
-    )
+    "help": SlashCommand("", "this list", _help),
+    "retry": SlashCommand("[note]", "mended? let the turn go on from where it failed", _retry),
+    "allow": SlashCommand(f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow),
+    "reload": SlashCommand("", "read the settings again; /retry does so by itself", _reload),
+    "show": SlashCommand("", "all that is known of the last failure", _show),
+    "sources": SlashCommand("", "what the last answer rests on", _sources),
+    "session": SlashCommand("[name]", "which session this is, or another one", _session),
+    "new": SlashCommand("", "begin a new session", _new),
+    "export": SlashCommand("[file]", "this session as Markdown", _export),
+    "quit": SlashCommand("", "leave; Ctrl-D does too", _quit),
 }

@@ -54,10 +54,6 @@ class Excerpt:
     def states_nothing(self) -> bool:
         return all(sentence.states_nothing for sentence in self.sentences)
 
-    def source(self, sentence: Sentence) -> str:
-        """`path:line` or `path:page` of where the sentence starts."""
-        return self.passage.source(sentence.start)
-
 
 @lru_cache(maxsize=1_024)
 def sentences_of(text: str, language: str) -> tuple[Sentence, ...]:

@@ -172,14 +172,8 @@ def _broader(question: str, hints: Sequence[str]) -> list[ToolRequest]:
 
 def _is_done(request: ToolRequest, results: Sequence[ToolResult]) -> bool:
     """A search is known by its query; a file tool is asked once a turn for each goal."""
-    for result in results:
-        if result.tool != request.tool:
-            continue
-        if request.tool != DOC_SEARCH:
-            if result.goal_id == request.goal_id:
-                return True
-        elif (
-            isinstance(result.result, dict) and result.result.get("query") == request.args["query"]
-        ):
-            return True
-    return False
+    same = [result for result in results if result.tool == request.tool]
+    if request.tool != DOC_SEARCH:
+        return any(result.goal_id == request.goal_id for result in same)
+    searched = [result.result for result in same if isinstance(result.result, dict)]
+    return any(result.get("query") == request.args["query"] for result in searched)

@@ -201,14 +201,13 @@ def _broken_off(problem: str) -> CutReplyError:
 def _message_in_event(data: str) -> str:
     """Of an event named `error`: gateways put JSON of any form into it, or plain text."""
     try:
-        parsed = json.loads(data)
+        return _message_in(json.loads(data))
     except (ValueError, RecursionError):
         return data[:_SHOWN]
-    return _message_in(parsed) if isinstance(parsed, dict) else str(parsed)[:_SHOWN]
 
 
-def _message_in(envelope: dict[str, Any]) -> str:
-    error = envelope.get("error") or envelope
+def _message_in(envelope: Any) -> str:
+    error = (envelope.get("error") if isinstance(envelope, dict) else None) or envelope
     message = error.get("message", error) if isinstance(error, dict) else error
     return str(message)[:_SHOWN]
 

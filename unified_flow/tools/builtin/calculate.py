@@ -39,13 +39,12 @@ class ImpossibleError(ToolArgumentError):
 
 async def _run(args: CalculateArguments) -> ToolOutput:
     """That there is no result is an answer. Raises ToolArgumentError for what is no arithmetic."""
+    value: float | None = None
     try:
         value = await in_daemon_thread(partial(evaluate, args.expression))
+        text = f"{args.expression} = {shown(value)}"
     except ImpossibleError as exc:
         text = f"There is no result: {exc}."
-        none = {"expression": args.expression, "value": None, "text": text}
-        return ToolOutput(none, [claim(text, tool_names.CALCULATE)])
-    text = f"{args.expression} = {shown(value)}"
     result = {"expression": args.expression, "value": value, "text": text}
     return ToolOutput(result, [claim(text, tool_names.CALCULATE)])
 
