@@ -68,36 +68,28 @@ class PhaseError(UnifiedFlowError):
         return sections
 
 
-class QueryAnalyzerError(PhaseError):
-    pass
+class QueryAnalyzerError(PhaseError): ...
 
 
-class ReflectionError(PhaseError):
-    pass
+class ReflectionError(PhaseError): ...
 
 
-class ContextGathererError(PhaseError):
-    pass
+class ContextGathererError(PhaseError): ...
 
 
-class PlannerError(PhaseError):
-    pass
+class PlannerError(PhaseError): ...
 
 
-class CoordinatorError(PhaseError):
-    pass
+class CoordinatorError(PhaseError): ...
 
 
-class SynthesisError(PhaseError):
-    pass
+class SynthesisError(PhaseError): ...
 
 
-class ValidationError(PhaseError):
-    pass
+class ValidationError(PhaseError): ...
 
 
-class SaveError(PhaseError):
-    pass
+class SaveError(PhaseError): ...
 
 
 class LoopLimitError(PhaseError):

@@ -61,16 +61,16 @@ class McpServer:
             found = await self._current_tools()
         except (ConfigError, ToolError) as exc:
             self._note_lacking(exc)
-            if self._settings.optional:
-                return ()
-            raise
+            return ()
         self.lacking = None
         return found
 
     def _note_lacking(self, exc: Exception) -> None:
-        if self._settings.optional:
-            self.lacking = str(exc)
-            self._asked_again_at = monotonic() + PAUSE_S
+        """Raises it again unless the server is optional."""
+        if not self._settings.optional:
+            raise exc
+        self.lacking = str(exc)
+        self._asked_again_at = monotonic() + PAUSE_S
 
     async def _current_tools(self) -> Sequence[Tool]:
         connection = await self._connected()
