@@ -320,9 +320,9 @@ class TriageScreen(ReaderScreen):
 
     @on(Input.Changed, "#filter-text")
     def _filter_edited(self, message: Input.Changed) -> None:
-        problem = ""
         try:
             self.model.filter(message.value)
+            problem = "; ".join(self.model.view.query.remarks)
         except QueryError as error:
             problem = f"{error}: {error.hint}"
         self.query_one(FilterBar).show_problem(problem)

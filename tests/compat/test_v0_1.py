@@ -184,7 +184,7 @@ def test_a_person_goes_on_with_its_entries(old: Old) -> None:
     assert old.entry("undone")["state"] == "open"
     old.queue("undo", old.entry("snoozed")["id"])
     assert old.entry("snoozed")["state"] == "open"
-    old.queue("dismiss", old.entry("merged")["id"], "-m", "not ours")
+    old.queue("dismiss", old.entry("merged")["id"], "-m", "not ours", "--yes")
     assert old.listed("session:merged") == []
     old.queue("drain")
     assert old.entry("dropped")["error_message"] == "no room"
@@ -270,7 +270,7 @@ def test_a_call_that_waits_is_granted(old: Old, served: dict[str, str]) -> None:
 def test_turns_that_wait_for_one_fix_go_on_together(old: Old, served: dict[str, str]) -> None:
     entry = old.entry("crowded")
     assert (entry["occurrences"], entry["turns"]) == (2, [26])
-    done = json.loads(old.queue("retry", entry["id"], "--all", "--json", **served))
+    done = json.loads(old.queue("retry", entry["id"], "--all", "--yes", "--json", **served))
     assert {25, 26} <= {turn["turn_id"] for turn in done["passed"]}
     assert old.listed("session:crowded") == []
 

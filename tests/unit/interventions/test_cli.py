@@ -640,6 +640,39 @@ def test_last_is_the_newest(queue: InterventionQueue, make, run: Run) -> None:
     assert queue.find("last")["resolved_at"] is None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("show", "similar", "export", "assign", "snooze --for 1h", "dismiss", "resolve -m x"),
+        *("retry --all", "resolve --retry -m x"),
+    ],
+)
+def test_every_command_with_an_id_takes_last(
+    queue: InterventionQueue, make, run: Run, resumer: Path, command: str
+) -> None:
+    queue.put(make(turn_id=1))
+    newest = queue.put(make(turn_id=2)).intervention_id or ""
+    name, *options = command.split()
+    done = run(name, "last", *(["ada"] if name == "assign" else []), *options)
+    assert newest in done.stdout + done.stderr or name in ("similar", "retry")
+
+
+def test_what_is_no_term_of_a_query_is_said(queue, make, run: Run) -> None:
+    queue.put(make(error_message="foo:bar"))
+    found = run("list", "foo:bar")
+    assert "foo: is no term, so 'foo:bar' is looked for as text" in found.stderr
+    assert "1 shown, 1 open" in found.stderr
+    assert "--exit-code is an option" in run("list", "sev:high --exit-code", code=2).stderr
+    asked = run("dismiss", "--query", "foo:bar", "--yes").stderr
+    assert "is looked for as text" in asked
+
+
+def test_a_limit_says_how_many_there_are(queue, make, run: Run) -> None:
+    for _ in range(3):
+        queue.put(make())
+    assert "2 of 3 shown, 3 open" in run("list", "--limit", "2").stderr
+
+
 def test_last_of_nothing_is_not_found(run: Run) -> None:
     run("show", "last", code=3)
 

@@ -99,6 +99,19 @@ def test_colons_in_plain_text_are_text(text: str) -> None:
     parse(text)
 
 
+def test_an_unknown_key_is_said_to_be_text() -> None:
+    assert parse("foo:bar").remarks == ("foo: is no term, so 'foo:bar' is looked for as text",)
+    assert parse('"foo:bar" https://x.org/a TypeError: turn:7').remarks == ()
+
+
+@pytest.mark.parametrize("query", ["sev:critical --exit-code", "--json", "turn:seven"])
+def test_an_option_or_a_word_for_a_number_is_refused(query: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query)
+    assert caught.value.hint
+    assert parse('"--json"').tests
+
+
 def test_durations() -> None:
     assert parse_duration("1h30m") == timedelta(hours=1, minutes=30)
     assert parse_duration("1.5d") == timedelta(hours=36)
