@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,8 @@ import peers
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.admission.preparation import prepare
-from interventions.home import archive_file, queue_file
+from interventions.entry import is_open
+from interventions.home import archive_file, queue_file, transitions_file
 from interventions.storage import jsonl
 
 ENTRIES = 50
@@ -139,6 +140,83 @@ def put_beside_history(parent: Path, archived: int) -> float:
         return median(timed(lambda f=failure: queue.put_prepared(f)) for failure in failures[1:])
 
 
+def archive_of(place: Path, count: int, like: Mapping[str, object]) -> None:
+    """So many closed entries, each with a transition; ids end in their number."""
+    closed = {**like, "resolved_at": "2026-01-04T10:30:00Z", "resolution": "done", "version": 2}
+    change = {"action": "resolve", "by": "a", "version_from": 1, "version_to": 2}
+    fields = {"resolved_at": closed["resolved_at"], "resolution": "done"}
+    for start in range(0, count, 1000):
+        names = [f"int_20260104_103000_{n:06x}" for n in range(start, min(start + 1000, count))]
+        entries = ({**closed, "id": name, "fingerprint": name[-16:]} for name in names)
+        jsonl.append(archive_file(place), *map(jsonl.encode, entries))
+        lines = (
+            {"transition_id": name, "id": name, **change, "before": {}, "after": fields}
+            for name in names
+        )
+        jsonl.append(transitions_file(place), *map(jsonl.encode, lines))
+
+
+def long_past(report: Report, parent: Path, archived: int = 50_000, times: int = 5) -> None:
+    """Each command beside nothing archived and beside much."""
+    found: list[dict[str, tuple[float, float]]] = []
+    first_s = 0.0
+    for count in (0, archived):
+        with folder(parent) as place:
+            queue = InterventionQueue(place, max_per_session=NO_CAP, max_per_error_type=NO_CAP)
+            for number in range(ENTRIES + 100 * times):
+                queue.put(a_failure(number))  # all but the first are dropped
+            archive_of(place, count, queue.entries()[0])
+            words = [sys.executable, "-m", "interventions", "--home", str(place)]
+            first_s = timed(lambda words=words: peak_mb([*words, "health"]))
+            found.append(_commands(words, queue, times))
+    print(f"commands beside {archived} archived entries, and beside none")
+    report.line("  first one, which makes the index", f"{first_s:.1f} s")
+    for name, (empty_s, _) in found[0].items():
+        full_s, full_mb = found[1][name]
+        ratio = full_s / empty_s
+        shown = f"{full_s * 1e3:.0f} ms, {full_mb:.0f} MB"
+        report.line(
+            f"  {name} ({ratio:.2f})", shown, "at most 2; 60 MB", ratio <= 2 and full_mb < 60
+        )
+
+
+def _commands(
+    words: list[str], queue: InterventionQueue, times: int
+) -> dict[str, tuple[float, float]]:
+    """(seconds, MB) of each."""
+    names = [entry["id"] for entry in queue.entries()]
+    found: dict[str, tuple[float, float]] = {}
+    for what in (
+        ["show", "{}"],
+        ["resolve", "{}", "--note", "n"],
+        ["assign", "{}", "ada"],
+        ["undo", "{}"],
+        ["health"],
+        ["history", "-n", "5"],
+        ["drain"],
+    ):
+        took, peaks = [], [0.0]
+        for name in names[:times]:
+            if what == ["drain"]:
+                for entry in queue.entries():
+                    if is_open(entry):
+                        queue.resolve(entry["id"], "room")
+            typed = [part.format(name) for part in what]
+            took.append(
+                timed(lambda typed=typed, peaks=peaks: peaks.append(peak_mb([*words, *typed])))
+            )
+        found[what[0]] = median(took), max(peaks)
+    return found
+
+
+def peak_mb(words: list[str]) -> float:
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, words
+    return used.ru_maxrss / 1024
+
+
 def command_ms(words: list[str], bytecode: Path, times: int = 15) -> float:
     """In milliseconds, with the bytecode that an installed package has."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -157,7 +235,7 @@ def uncontended(report: Report, parent: Path) -> None:
     report.line("  floor p50", f"{floor * 1e3:.3f} ms")
     ratio = put / floor
     report.line("  put of a prepared request p50", f"{put * 1e3:.3f} ms")
-    report.line("  put / floor", f"{ratio:.2f}", "at most 1.5", ratio <= 1.5)
+    report.line("  put / floor", f"{ratio:.2f}", "at most 1.45", ratio <= 1.45)
     if TMPFS.is_dir():
         _, _, cpu, _ = puts_and_floor(TMPFS, 6)
         report.line(
@@ -182,7 +260,7 @@ def history(report: Report, parent: Path) -> None:
     print("history")
     report.line("  put, nothing archived", f"{empty * 1e3:.3f} ms")
     report.line("  put, 5,000 archived", f"{full * 1e3:.3f} ms")
-    report.line("  ratio", f"{full / empty:.2f}", "at most 1.2", full / empty <= 1.2)
+    report.line("  ratio", f"{full / empty:.2f}", "at most 1.1", full / empty <= 1.1)
 
 
 def contended(report: Report, parent: Path, seconds: float) -> None:
@@ -217,7 +295,7 @@ def start_up(report: Report, parent: Path) -> None:
     print(f"interventions list, {ENTRIES} entries, in a pipe")
     report.line("  python -c pass", f"{nothing:.1f} ms")
     report.line("  interventions list", f"{listed:.1f} ms")
-    report.line("  ratio", f"{listed / nothing:.1f}", "at most 8", listed / nothing <= 8)
+    report.line("  ratio", f"{listed / nothing:.1f}", "at most 6.5", listed / nothing <= 6.5)
     for name, took_ms in imports:
         report.line(f"  imports {name}", f"{took_ms:.1f} ms")
 
@@ -245,6 +323,7 @@ def main() -> int:
     report = Report()
     uncontended(report, options.dir)
     history(report, options.dir)
+    long_past(report, options.dir)
     contended(report, options.dir, options.seconds)
     start_up(report, options.dir)
     print("all targets met" if not report.missed else f"{report.missed} targets missed")
