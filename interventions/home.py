@@ -85,7 +85,7 @@ def make_private_folder(folder: Path) -> None:
         folder = folder.parent
     for part in reversed(missing):
         part.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
-        _give_to_owner(part, part.parent)
+        give_to_owner(part, part.parent)
 
 
 def replace_private(path: Path, text: str) -> None:
@@ -93,8 +93,10 @@ def replace_private(path: Path, text: str) -> None:
 
     The caller holds the file's lock. Raises OSError.
     """
+    make_private_folder(path.parent)
     sweep_temporary(path)
     descriptor, new = open_temporary(path)
+    give_to_owner(descriptor, path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -108,8 +110,10 @@ def replace_private(path: Path, text: str) -> None:
 
 def open_temporary(path: Path) -> tuple[int, str]:
     """(descriptor, name) of a new file beside `path`, under a name that nobody can guess."""
-    name = f"{path.parent}/.{path.stem}.{os.urandom(8).hex()}.tmp"
-    return open_private(Path(name), os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW), name
+    folder, _, file = str(path).rpartition("/")
+    name = f"{folder}/.{file.rpartition('.')[0] or file}.{os.urandom(8).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(name, flags, PRIVATE_FILE_MODE), name
 
 
 def temporary_files(path: Path) -> list[Path]:
@@ -138,11 +142,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """A file descriptor for `path`, created with mode 0600, its folder created when missing.
-
-    In a folder that its group may write to the group may write to the new file, too; and what root
-    creates belongs to the owner of the folder.
-    """
+    """A file descriptor for `path`, created with mode 0600, its folder created when missing."""
     flags |= os.O_CLOEXEC
     if not flags & os.O_EXCL:
         with suppress(FileNotFoundError):
@@ -153,11 +153,13 @@ def open_private(path: Path, flags: int) -> int:
     except FileNotFoundError:
         make_private_folder(path.parent)
         descriptor = os.open(path, flags, PRIVATE_FILE_MODE)
-    _give_to_owner(descriptor, path.parent)
+    give_to_owner(descriptor, path.parent)
     return descriptor
 
 
-def _give_to_owner(made: int | Path, folder: Path) -> None:
+def give_to_owner(made: int | Path, folder: Path) -> None:
+    """What root makes in a folder belongs to its owner, and what is made in one that its group may
+    write to is the group's too."""
     with suppress(OSError):  # of another user, who was quicker
         found = os.stat(folder)  # noqa: PTH116 - in every put
         if os.geteuid() == 0 and found.st_uid != 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 from interventions.entry import Entry, Transition, short_ids
 from interventions.errors import CorruptQueueError, LockTimeoutError, StorageError
 from interventions.home import (
+    give_to_owner,
     lock_file,
     open_temporary,
     queue_file,
@@ -141,13 +142,15 @@ class FileStore(History):
             late = [line for line in before.transitions if not self.is_noted(line)]
             if late and self._note(late):
                 late = []
-            archive_size = _size(self._archive)
+            archive_size = _size(self._archive) if work.to_archive else 0
             try:
                 whole = self._turns.complete(work.to_archive)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
                 # A transition is made when the state is written that has it; who is killed then
                 # leaves the journal to the next writer.
-                state = replace(work.state, transitions=(*late, *work.to_journal))
+                state, lines = work.state, (*late, *work.to_journal)
+                if lines != state.transitions:
+                    state = replace(state, transitions=lines)
                 self._write(self._turns.move_out(state))
             except BaseException:
                 if work.to_archive:
@@ -206,9 +209,10 @@ class FileStore(History):
         try:
             if os.write(fd, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            owner = self._cache.owner
-            if owner is not None:
-                _give(fd, owner)
+            if self._cache.owner is not None:
+                _give(fd, self._cache.owner)
+            else:
+                give_to_owner(fd, target.parent)
             os.fsync(fd)
             os.replace(temporary, target)  # noqa: PTH105 - a fifth of the cost of Path.replace
         except BaseException:
@@ -224,7 +228,8 @@ class FileStore(History):
 
     def _target(self) -> Path:
         """Where the file lies: a link to it stays one."""
-        return self._path.resolve() if self._path.is_symlink() else self._path
+        # os.path, for it is asked in every put.
+        return self._path.resolve() if os.path.islink(self._path) else self._path  # noqa: PTH114
 
     # What was lost
 

@@ -86,7 +86,8 @@ class History:
 
     def catch_up(self) -> None:
         """Index what is new of the archive: before the lock is taken, rather than under it."""
-        self._archive_rows("SELECT 1")
+        if not self._index.has_seen(self._archive):
+            self._archive_rows("SELECT 1")
 
     # The archive
 
@@ -117,6 +118,8 @@ class History:
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         """Those with one of these fingerprints that were resolved at some time, or with `still` are
         as they lie there; the latest line first."""
+        if _mark(self._archive) is None:
+            return  # every put asks
         wanted = sorted(names)
         sql = (
             "SELECT DISTINCT e.at, e.length FROM resolved r JOIN entry e ON e.id = r.id"
@@ -427,6 +430,11 @@ class _Connections(threading.local):
         if self._index is None or self._index.process != os.getpid():
             self._index = self._open()
         return self._index
+
+    def has_seen(self, path: Path) -> bool:
+        """Whether it is there no more than it was, and is known as it is."""
+        mark, index = _mark(path), self._index
+        return mark is None or (index is not None and index.seen.get(path) == mark)
 
     def start_anew(self, error: sqlite3.Error) -> bool:
         """In another file if this one is damaged, in memory if none can be used; False if it was in
