@@ -367,8 +367,9 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store = FileTurnStore(tmp_path / "turns")
 
     async def run() -> None:
-        for _ in range(12):
+        for _ in range(40):
             await ended(store)
 
     asyncio.run(run())
-    assert where == [False] * 8 + [True] * 4
+    # A turn waits twice: for its folder, and for its end.
+    assert where == [False] * 32 + [True] * 8

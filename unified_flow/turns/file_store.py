@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
+from typing import TypeVar
 
 from interventions.home import PRIVATE_FOLDER_MODE, make_private_folder, open_private
 from unified_flow.lib.threads import FewThreads, to_the_end
@@ -24,6 +25,8 @@ from unified_flow.turns.lock import is_held, remove_unused, sole_user
 from unified_flow.turns.salvage import salvaged
 from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
 
+T = TypeVar("T")
+
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 PAGE = "context.md"
 PRUNED = "pruned_"
@@ -32,7 +35,7 @@ READ_AT_ONCE_BYTES = 16 * 1024
 # A disk that took no longer for so many writes in a row is waited for; any other in a thread, where
 # the writes of several turns also share one commit of the file system.
 QUICK_S = 0.001
-QUICK_IN_A_ROW = 8
+QUICK_IN_A_ROW = 64
 WRITERS = 16
 
 
@@ -64,15 +67,21 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
+        turn_id, journal = await self.on_disk(self._created)
+        return _FileLease(self, turn_id, journal)
+
+    def _created(self) -> tuple[int, Journal]:
         make_private_folder(self._root)
+        turn_id = self._last
         while True:
-            turn_id = self._last = self._last + 1
+            turn_id += 1
             folder = self._folder(turn_id)
             with suppress(FileExistsError):
                 folder.mkdir(mode=PRIVATE_FOLDER_MODE)
                 break
+        self._last = max(self._last, turn_id)
         try:
-            return _FileLease(self, turn_id, Journal(folder, create=True))
+            return turn_id, Journal(folder, create=True)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -169,21 +178,19 @@ class FileTurnStore(TurnStore):
             blobs.remove_all(folder)
         folder.rmdir()
 
-    async def write_through(self, write: Callable[[], None]) -> None:
-        """Call `write`, which waits for the disk."""
-
-        def timed() -> None:
-            started = perf_counter()
-            try:
-                write()
-            finally:
-                quick = perf_counter() - started < QUICK_S
-                self._quick = self._quick + 1 if quick else 0
-
+    async def on_disk(self, work: Callable[[], T]) -> T:
+        """What `work` returns, which waits for the disk."""
         if self._quick >= QUICK_IN_A_ROW:
-            timed()
-        else:
-            await to_the_end(self._writers.run(timed))
+            return self._timed(work)
+        return await to_the_end(self._writers.run(partial(self._timed, work)))
+
+    def _timed(self, work: Callable[[], T]) -> T:
+        started = perf_counter()
+        try:
+            return work()
+        finally:
+            quick = perf_counter() - started < QUICK_S
+            self._quick = self._quick + 1 if quick else 0
 
 
 class _FileDelivery(Delivery):
@@ -215,7 +222,7 @@ class _FileLease(TurnLease):
     async def append(self, event: AnyEvent) -> None:
         write = partial(self._journal.append, event)
         if self._journal.must_be_durable(event):
-            await self._store.write_through(write)
+            await self._store.on_disk(write)
         else:
             write()
 
