@@ -94,11 +94,14 @@ class FileTurnStore(TurnStore):
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
         path = self._deliveries / sha256(message.encode()).hexdigest()
         async with AsyncExitStack() as alone:
-            descriptor = None
+            delivery = Delivery(None, lambda turn_id: None)
             # Where nothing can be written no turn can begin, which says why.
             with suppress(OSError):
-                descriptor = await alone.enter_async_context(sole_user(path))
-            yield _FileDelivery(descriptor)
+                file = await alone.enter_async_context(sole_user(path))
+                said = os.pread(file, 20, 0)
+                begun = int(said) if said.isdigit() else None
+                delivery = Delivery(begun, partial(_note, file))
+            yield delivery
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         folder = self._folder(turn_id)
@@ -133,8 +136,7 @@ class FileTurnStore(TurnStore):
 
     async def marks(self) -> dict[int, TurnMark]:
         def look() -> dict[int, TurnMark]:
-            found = ((turn_id, self._mark(turn_id)) for turn_id in self._ids())
-            return {turn_id: mark for turn_id, mark in found if mark is not None}
+            return {n: mark for n in self._ids() if (mark := self._mark(n)) is not None}
 
         return await asyncio.to_thread(look)
 
@@ -193,22 +195,6 @@ class FileTurnStore(TurnStore):
             self._quick = self._quick + 1 if quick else 0
 
 
-class _FileDelivery(Delivery):
-    def __init__(self, descriptor: int | None) -> None:
-        self._file = descriptor
-        said = b"" if descriptor is None else os.pread(descriptor, 20, 0)
-        self._begun = int(said) if said.isdigit() else None
-
-    @property
-    def begun(self) -> int | None:
-        return self._begun
-
-    def begins(self, turn_id: int) -> None:
-        if self._file is not None:
-            with suppress(OSError):  # then another process begins a turn of its own
-                os.pwrite(self._file, b"%d" % turn_id, 0)
-
-
 class _FileLease(TurnLease):
     def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal) -> None:
         self._store = store
@@ -259,3 +245,8 @@ class _FileLease(TurnLease):
 
     async def release(self) -> None:
         self._journal.close()
+
+
+def _note(descriptor: int, turn_id: int) -> None:
+    with suppress(OSError):  # then another process begins a turn of its own
+        os.pwrite(descriptor, b"%d" % turn_id, 0)

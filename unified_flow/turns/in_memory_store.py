@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from time import time_ns
@@ -32,7 +32,8 @@ class InMemoryTurnStore(TurnStore):
     def __init__(self) -> None:
         self._turns: dict[int, _Journal] = {}
         self._next = count(1)
-        self._deliveries: dict[str, _MemoryDelivery] = {}
+        self._answering: set[str] = set()
+        self._begun: dict[str, int] = {}
 
     def place(self, turn_id: int | None = None) -> str:
         return "memory" if turn_id is None else f"memory, turn {turn_id}"
@@ -50,21 +51,19 @@ class InMemoryTurnStore(TurnStore):
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
-        mine = _MemoryDelivery()
-        while (other := self._deliveries.setdefault(message, mine)) is not mine:
-            if other.left:  # by somebody who was cancelled
-                mine.begun = other.turn_id
-                self._deliveries[message] = mine
-                break
+        while message in self._answering:
             await asyncio.sleep(PAUSE_S)
+        self._answering.add(message)
+        cancelled = False
         try:
-            yield mine
+            yield Delivery(self._begun.get(message), partial(self._begun.__setitem__, message))
         except asyncio.CancelledError:
-            mine.left = True
+            cancelled = True
             raise
         finally:
-            if not mine.left:
-                del self._deliveries[message]
+            self._answering.discard(message)
+            if not cancelled:
+                self._begun.pop(message, None)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return self._events(turn_id, _found(self._turns, turn_id).lines)
@@ -85,8 +84,7 @@ class InMemoryTurnStore(TurnStore):
         return TurnMark(sum(map(len, found.lines)), found.written_at) if found else None
 
     async def marks(self) -> dict[int, TurnMark]:
-        found = {turn_id: await self.mark(turn_id) for turn_id in sorted(self._turns)}
-        return {turn_id: mark for turn_id, mark in found.items() if mark is not None}
+        return {n: mark for n in sorted(self._turns) if (mark := await self.mark(n)) is not None}
 
     async def is_held(self, turn_id: int) -> bool:
         found = self._turns.get(turn_id)
@@ -101,16 +99,6 @@ class InMemoryTurnStore(TurnStore):
             old = before is not None and found.written_at < before.timestamp() * 1e9
             if old and not found.lines and not found.held:
                 del self._turns[turn_id]
-
-
-@dataclass
-class _MemoryDelivery(Delivery):
-    begun: int | None = None
-    turn_id: int | None = None
-    left: bool = False
-
-    def begins(self, turn_id: int) -> None:
-        self.turn_id = turn_id
 
 
 class _MemoryLease(TurnLease):

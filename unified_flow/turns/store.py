@@ -6,7 +6,7 @@ millisecond. A caller without a loop takes `wait_for` (lib/threads.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,17 +78,13 @@ class TurnLease(Protocol):
         ...
 
 
-class Delivery(Protocol):
-    """A message that is being answered."""
+@dataclass(frozen=True)
+class Delivery:
+    """A message that is being answered. `begun` is the turn that somebody who died, or was
+    cancelled, had begun for it; `begins` is told the one that is begun now."""
 
-    @property
-    def begun(self) -> int | None:
-        """The turn that somebody who died, or was cancelled, had begun for it."""
-        ...
-
-    def begins(self, turn_id: int) -> None:
-        """The turn that is begun for it now."""
-        ...
+    begun: int | None
+    begins: Callable[[int], object]
 
 
 class TurnStore(Protocol):
