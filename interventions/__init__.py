@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interventions.admission.request import InterventionRequest, InterventionType, Severity
+    from interventions.admission.request import InterventionRequest
     from interventions.api import (
         check_queue_health,
         create_intervention_request,
         intervene,
         resolve_intervention,
     )
-    from interventions.entry import Entry, Transition
+    from interventions.entry import Entry, InterventionType, Severity, Transition
     from interventions.errors import (
         AmbiguousIdError,
         ArgumentError,
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from interventions.storage.store import Admission, AdmissionKind, Limits
 
 _NAMES_IN = {
-    "admission.request": ("InterventionRequest", "InterventionType", "Severity"),
+    "admission.request": ("InterventionRequest",),
     "api": (
         "check_queue_health",
         "create_intervention_request",
         "intervene",
         "resolve_intervention",
     ),
-    "entry": ("Entry", "Transition"),
+    "entry": ("Entry", "InterventionType", "Severity", "Transition"),
     "home": ("find_home",),
     "queue": ("InterventionQueue",),
     "secrets.redaction": ("redact", "redact_text"),

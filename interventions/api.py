@@ -202,7 +202,5 @@ def _request(fields: dict[str, Any]) -> InterventionRequest:
     whole = {**defaults, **fields}
     error = sys.exception()
     if error is not None and whole["error_type"] == type(error).__name__:
-        captured = capture(error)
-        for name in ("exception_type", "traceback", "culprit", "location"):
-            whole.setdefault(name, getattr(captured, name))
+        whole = {**vars(capture(error)), **whole}
     return validated(whole)

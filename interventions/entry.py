@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from types import NoneType
 from typing import Annotated, Any, TypedDict, cast, get_args, get_type_hints
 
@@ -148,9 +149,24 @@ class Transition(TypedDict, total=False):
     closed_before: str
 
 
-ESCALATION = "escalation"
-SEVERITIES = ("critical", "high", "medium")
-TYPES = ("error", "captcha", "permission", "schema_failure", "limit_exceeded", ESCALATION)
+class InterventionType(StrEnum):
+    ERROR = "error"
+    CAPTCHA = "captcha"
+    PERMISSION = "permission"
+    SCHEMA_FAILURE = "schema_failure"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    ESCALATION = "escalation"
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+
+
+ESCALATION = InterventionType.ESCALATION.value
+SEVERITIES = tuple(each.value for each in Severity)
+TYPES = tuple(each.value for each in InterventionType)
 
 _ROW_TEXTS = (
     *("fingerprint", "type", "phase", "tool", "error_type", "severity"),

@@ -19,11 +19,19 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from interventions import transitions
 from interventions.admission.capture import FOREIGN, text_of
-from interventions.admission.decision import limit_in_the_way
+from interventions.admission.decision import limit_reached
 from interventions.admission.notifications import notify
 from interventions.admission.preparation import MAX_MESSAGE, bare_failure, prepare
 from interventions.admission.put import admit, admit_again, log_admission
-from interventions.entry import Entry, EntryFields, Transition, complete, is_about, is_open
+from interventions.entry import (
+    Entry,
+    EntryFields,
+    Transition,
+    complete,
+    is_about,
+    is_open,
+    open_ones,
+)
 from interventions.errors import (
     ArgumentError,
     ConflictError,
@@ -275,11 +283,11 @@ class InterventionQueue(QueueReader):
     ) -> Entry:
         after = transitions.change(work, action, before, fields, actor, now, self.limits.max_size)
         if is_open(after) and not is_open(before):
-            obstacle = limit_in_the_way(work.state.entries, after, self.limits)
-            if obstacle:
-                raise LimitError(
-                    f"cannot {action} {after['id']}: {obstacle}", hint="resolve others first"
-                )
+            others = [e for e in open_ones(work.state.entries) if e["id"] != after["id"]]
+            limit, words = limit_reached(others, after, self.limits)
+            if limit:
+                what = f"cannot {action} {after['id']}: {words}"
+                raise LimitError(what, hint="resolve others first")
         return after
 
     def check_version(self, entry: Entry, version: int | None) -> None:

@@ -41,7 +41,9 @@ def parse_duration(text: str) -> timedelta | None:
             return None
         seconds += float(part[1]) * _UNIT_S[part[2].lower()]
         position = part.end()
-    return timedelta(seconds=seconds) if position and position == len(text) else None
+    # Longer than timedelta knows is no duration either.
+    fits = position and position == len(text) and seconds < timedelta.max.total_seconds()
+    return timedelta(seconds=seconds) if fits else None
 
 
 def short_duration(duration: timedelta) -> str:

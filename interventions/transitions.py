@@ -31,8 +31,6 @@ from interventions.secrets.redaction import redact_text
 from interventions.storage.store import Transaction
 from interventions.times import to_text
 
-_MAX_NAME = 100
-
 
 @dataclass(frozen=True)
 class Actor:
@@ -46,9 +44,7 @@ class Actor:
     def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
         expect("by", by, str, NoneType)
         expect("via", via, str)
-        return cls(
-            redact_text(by, _MAX_NAME) if by else _user(), redact_text(via, _MAX_NAME), _host()
-        )
+        return cls(redact_text(by, 100) if by else _user(), via, _host())
 
     def line(self, action: str, intervention_id: str | None, now: datetime) -> Transition:
         """What every line of the journal has."""

@@ -25,10 +25,11 @@ MAX_GROUP = 5
 
 @dataclass(frozen=True)
 class CapturedTraceback:
-    """`culprit` is the innermost in-app `module:function`, `location` its `file:line`."""
+    """Named as the fields of an entry. `culprit` is the innermost in-app `module:function`,
+    `location` its `file:line`."""
 
     exception_type: str
-    message: str
+    error_message: str
     traceback: str
     culprit: str
     location: str
@@ -49,7 +50,7 @@ def capture(error: BaseException) -> CapturedTraceback:
     blame = _innermost(frames)
     return CapturedTraceback(
         exception_type=qualified_name(type(error)),
-        message=text_of(error),
+        error_message=text_of(error),
         traceback="\n".join(_describe(error, frames)),
         culprit=f"{blame.module}:{blame.function}" if blame else "",
         location=f"{blame.file}:{blame.line}" if blame else "",

@@ -34,7 +34,8 @@ _MERGED_TEXT = 2_000
 
 @dataclass(frozen=True)
 class Decision:
-    """`target` is the entry that takes the failure; `closes` the retried entry that got past it.
+    """`target` is the entry that takes the failure; `closes` the retried entry that got past it;
+    `detail` is why it is dropped.
 
     `known` says that the same failure is open already, as an entry or inside one.
     """
@@ -44,6 +45,7 @@ class Decision:
     target: Entry | None = None
     closes: Entry | None = None
     known: bool = False
+    detail: str = ""
 
 
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
@@ -65,49 +67,49 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
     if retried is not None:
         open_entries = [entry for entry in open_entries if entry is not retried]
 
-    if len(open_entries) >= limits.max_size:
-        return Decision(AdmissionKind.DROPPED, "queue_full", closes=retried)
-
-    if failure["type"] == ESCALATION:
+    limit, words = limit_reached(open_entries, failure, limits)
+    if failure["type"] == ESCALATION and limit != "queue_full":
         asked = [entry for entry in same_failure if _same_message(entry, failure)]
         if asked:
             return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
-        if _escalations_of(failure, open_entries) >= limits.max_escalations_per_session:
-            return Decision(AdmissionKind.DROPPED, "session_escalations", closes=retried)
+    if not limit:
         return Decision(AdmissionKind.ACCEPTED, closes=retried, known=known)
-    open_entries = _failures(open_entries)
-
-    same_session = [e for e in open_entries if e["session_id"] == failure["session_id"]]
-    if len(same_session) >= limits.max_per_session:
-        same_type = [entry for entry in same_session if entry["type"] == failure["type"]]
-        target = _same_failure_or_newest(same_type or same_session, failure)
-        return Decision(AdmissionKind.MERGED, "session", target, retried, known=known)
-
-    same_error = [e for e in open_entries if e["error_type"] == failure["error_type"]]
-    if len(same_error) >= limits.max_per_error_type:
-        target = _same_failure_or_newest(same_error, failure)
-        return Decision(AdmissionKind.COUNTED, "error_type", target, retried, known=known)
-
-    return Decision(AdmissionKind.ACCEPTED, closes=retried, known=known)
+    if limit in ("queue_full", "session_escalations"):
+        return Decision(AdmissionKind.DROPPED, limit, closes=retried, detail=words)
+    alike = _alike(open_entries, failure)
+    if limit == "error_type":
+        same = [e for e in alike if e["error_type"] == failure["error_type"]]
+        target = _same_failure_or_newest(same, failure)
+        return Decision(AdmissionKind.COUNTED, limit, target, retried, known=known)
+    same = [e for e in alike if e["session_id"] == failure["session_id"]]
+    same_type = [entry for entry in same if entry["type"] == failure["type"]]
+    target = _same_failure_or_newest(same_type or same, failure)
+    return Decision(AdmissionKind.MERGED, limit, target, retried, known=known)
 
 
-def limit_in_the_way(entries: Sequence[Entry], returning: Entry, limits: Limits) -> str:
-    """Which limit one more open entry would pass, in words; empty when there is room."""
-    others = [e for e in open_ones(entries) if e["id"] != returning["id"]]
-    if len(others) >= limits.max_size:
-        return f"{len(others)} of {limits.max_size} entries are open"
-    if returning["type"] == ESCALATION:
-        count, most = _escalations_of(returning, others), limits.max_escalations_per_session
-        waits = f"session {returning['session_id']} has {count} of {most} escalations open"
-        return waits if count >= most else ""
-    others = _failures(others)
-    session = sum(1 for e in others if e["session_id"] == returning["session_id"])
-    if session >= limits.max_per_session:
-        return f"session {returning['session_id']} has {session} of {limits.max_per_session} open"
-    error = sum(1 for e in others if e["error_type"] == returning["error_type"])
-    if error >= limits.max_per_error_type:
-        return f"{returning['error_type']} has {error} of {limits.max_per_error_type} open"
-    return ""
+def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits) -> tuple[str, str]:
+    """(which limit one more open entry would pass, the same in words); empty when there is room."""
+    session, error_type = failure["session_id"], failure["error_type"]
+    if (count := len(open_entries)) >= limits.max_size:
+        return "queue_full", f"{count} of {limits.max_size} entries are open"
+    alike = _alike(open_entries, failure)
+    count = sum(1 for e in alike if e["session_id"] == session)
+    if failure["type"] == ESCALATION:
+        most = limits.max_escalations_per_session
+        words = f"session {session} has {count} of {most} escalations open"
+        return ("session_escalations", words) if count >= most else ("", "")
+    if count >= limits.max_per_session:
+        return "session", f"session {session} has {count} of {limits.max_per_session} open"
+    count = sum(1 for e in alike if e["error_type"] == error_type)
+    if count >= limits.max_per_error_type:
+        return "error_type", f"{error_type} has {count} of {limits.max_per_error_type} open"
+    return "", ""
+
+
+def _alike(entries: Sequence[Entry], failure: Entry) -> list[Entry]:
+    """Escalations and failures have limits of their own."""
+    escalates = failure["type"] == ESCALATION
+    return [entry for entry in entries if (entry["type"] == ESCALATION) == escalates]
 
 
 def _same_message(entry: Entry, failure: Entry) -> bool:
@@ -116,16 +118,6 @@ def _same_message(entry: Entry, failure: Entry) -> bool:
     return request is not None and all(
         entry.get(name) == failure.get(name) for name in ("request_id", "session_id", "context")
     )
-
-
-def _escalations_of(escalation: Entry, entries: Sequence[Entry]) -> int:
-    """How many of its session are among `entries`."""
-    session = escalation["session_id"]
-    return sum(e["type"] == ESCALATION and e["session_id"] == session for e in entries)
-
-
-def _failures(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if entry["type"] != ESCALATION]
 
 
 def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:

@@ -31,7 +31,7 @@ _MAX_TEXT = {
 def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
     """Raises ArgumentError for what could not be read again; a request that was validated, and not
     changed since, may still have such fields beside its own."""
-    entry: dict[str, Any] = redact(request.model_extra or {})
+    entry: dict[str, Any] = redact(request.model_extra) if request.model_extra else {}
     for name, value in request.__dict__.items():
         entry[name] = _written(name, value)
     if not entry.get("environment"):
@@ -55,7 +55,7 @@ def _with_fingerprint(failure: Entry) -> Entry:
 def _written(name: str, value: Any) -> Any:
     if isinstance(value, Enum) or name == "fingerprint":
         return str(value)
-    if value is None or isinstance(value, int):
+    if value is None or isinstance(value, int) or value in ("", [], {}):
         return value
     if isinstance(value, str):
         return redact_text(value, _MAX_TEXT.get(name, _MAX_NAME))

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from interventions import transitions
-from interventions.admission.decision import Decision, count_onto, decide
+from interventions.admission.decision import count_onto, decide
 from interventions.admission.notifications import event_of
 from interventions.entry import ESCALATION, Entry, Transition, closed_at, fingerprints, new_id
 from interventions.storage.store import (
@@ -66,7 +66,7 @@ def _apply(
         dropped = work.state.dropped
         counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}
         work.state = replace(work.state, dropped=counts)
-        return PutResult(failure, _dropped(decision, limits))
+        return PutResult.dropped(failure, decision.reason, decision.detail)
     failure = _marked_as_regression(failure, work.state, store)
     entry = failure if decision.target is None else count_onto(decision.target, failure)
     work.store(entry, limits.max_size)
@@ -116,13 +116,6 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
 
 def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
     return {**actor.line("drain", intervention_id, now), "failure_id": failure["id"]}
-
-
-def _dropped(decision: Decision, limits: Limits) -> Admission:
-    detail = f"{limits.max_size} entries are open"
-    if decision.reason == "session_escalations":
-        detail = f"{limits.max_escalations_per_session} escalations of this session are open"
-    return Admission(AdmissionKind.DROPPED, None, decision.reason, detail)
 
 
 logger = logging.getLogger("interventions")

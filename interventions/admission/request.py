@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -20,25 +19,10 @@ from pydantic import (
 from interventions.admission.capture import capture, text_of
 from interventions.admission.environment import environment
 from interventions.admission.fingerprint import FP_VERSION, fingerprint
-from interventions.entry import MOST, new_id
+from interventions.entry import MOST, InterventionType, Severity, new_id
 from interventions.errors import ArgumentError
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
-
-
-class InterventionType(StrEnum):
-    ERROR = "error"
-    CAPTCHA = "captcha"
-    PERMISSION = "permission"
-    SCHEMA_FAILURE = "schema_failure"
-    LIMIT_EXCEEDED = "limit_exceeded"
-    ESCALATION = "escalation"
-
-
-class Severity(StrEnum):
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
 
 
 def _writable(value: Any) -> Any:
@@ -149,16 +133,12 @@ class InterventionRequest(BaseModel):
             phase=phase,
             tool=tool,
             error_type=error.__class__.__name__,
-            error_message=captured.message,
-            exception_type=captured.exception_type,
-            traceback=captured.traceback,
-            culprit=captured.culprit,
-            location=captured.location,
+            **vars(captured),
             fingerprint=fingerprint(
                 phase=text_of(phase),
                 tool=None if tool is None else text_of(tool),
                 exception_type=captured.exception_type,
-                message=redact_text(captured.message),
+                message=redact_text(captured.error_message),
                 culprit=captured.culprit,
             ),
             session_id=session_id,

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,21 @@ from interventions.home import open_private
 _BLOCK_BYTES = 1 << 18
 _MAX_DEPTH = 400
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-# What JSON does not have (NaN), and numbers longer than Python reads, become text.
-_decode = json.JSONDecoder(parse_constant=str).decode
+
+
+def _finite(digits: str) -> float | str:
+    number = float(digits)
+    return number if isfinite(number) else digits
+
+
+def _short(digits: str) -> int | str:
+    return int(digits) if len(digits) < 4000 else digits
+
+
+# What Python would not write as JSON again (NaN, 1e999), or not read, becomes text.
+_decode = json.JSONDecoder(parse_constant=str, parse_float=_finite).decode
 _decode_long_numbers = json.JSONDecoder(
-    parse_constant=str, parse_int=lambda digits: int(digits) if len(digits) < 4000 else digits
+    parse_constant=str, parse_float=_finite, parse_int=_short
 ).decode
 
 
@@ -32,21 +44,26 @@ def encode(record: Mapping[str, Any]) -> bytes:
 
 def decode(text: str) -> Any:
     """Raises ValueError, also for what is nested so deep that not every caller could read it."""
+    value = decode_deep(text)
+    if text.count("[") + text.count("{") > _MAX_DEPTH and is_too_deep(value):
+        raise ValueError("it is nested too deep")
+    return value
+
+
+def decode_deep(text: str) -> Any:
+    """However deep it is, up to what Python reads. Raises ValueError."""
     try:
-        value = _decode(text)
+        return _decode(text)
     except json.JSONDecodeError:
         raise
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
     except ValueError:
-        value = _decode_long_numbers(text)
-    if text.count("[") + text.count("{") > _MAX_DEPTH and _is_too_deep(value):
-        raise ValueError("it is nested too deep")
-    return value
+        return _decode_long_numbers(text)
 
 
-def _is_too_deep(value: Any) -> bool:
-    level = [value]
+def is_too_deep(value: Any) -> bool:
+    level: list[Any] = [[value]]
     for _ in range(_MAX_DEPTH):
         level = [
             item
@@ -54,7 +71,9 @@ def _is_too_deep(value: Any) -> bool:
             for item in (one.values() if isinstance(one, dict) else one)
             if isinstance(item, dict | list)
         ]
-    return bool(level)
+        if not level:
+            return False
+    return True
 
 
 _latest: tuple[Mapping[str, Any], bytes] = ({}, b"{}")

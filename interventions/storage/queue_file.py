@@ -78,7 +78,7 @@ def _decode_lines(data: bytes, known: Lines) -> tuple[QueueState, Lines]:
 
 
 def _decode_whole(data: bytes) -> QueueState:
-    document = jsonl.decode(data.decode("utf-8-sig"))
+    document = jsonl.decode_deep(data.decode("utf-8-sig"))
     if not isinstance(document, dict) or not isinstance(document.get("interventions"), list):
         raise ValueError('it is not an object with a list "interventions"')
     entries, unusable = _usable(document["interventions"])
@@ -94,6 +94,8 @@ def _usable(rows: Iterable[Any]) -> tuple[list[Entry], list[tuple[Any, str]]]:
     for row in rows:
         try:
             entry = complete(row)
+            if jsonl.is_too_deep(row):
+                raise ValueError(f"{entry['id']} is nested too deep")
             if entry["id"] in entries:
                 raise ValueError(f"{entry['id']} is there twice")
             entries[entry["id"]] = entry

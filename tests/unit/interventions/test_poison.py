@@ -33,6 +33,7 @@ from interventions.cli import app
 from interventions.cli.main import COMMANDS
 from interventions.entry import complete
 from interventions.home import queue_file
+from interventions.times import parse_duration
 
 NEEDED: dict[str, Any] = {
     "type": "error",
@@ -422,3 +423,36 @@ def test_resolve_intervention_names_its_bad_argument(home: Path) -> None:
 
 
 assert sys.getrecursionlimit() < 3000  # DEEP is too deep for Python's own JSON
+
+
+BY_HAND = {
+    "not finite": '"context": {"a": [1e999, -1e999]}',
+    "a long number": f'"turn_id": {"9" * 5000}',
+    "a number of 70 bits": f'"occurrences": {2**70}',
+    "lone surrogates": '"owner": "\\ud800"',
+    "deep": f'"context": {{"a": {"[" * 600 + "]" * 600}}}',
+    "year 1": '"last_seen": "0001-01-01T00:00:00Z"',
+    "no id": '"id": null',
+    "turns": '"turns": ["x"]',
+}
+
+
+@pytest.mark.parametrize("odd", BY_HAND.values(), ids=BY_HAND)
+@pytest.mark.parametrize("in_lines", [True, False])
+def test_one_odd_entry_of_a_file_costs_no_other(
+    queue: InterventionQueue, home: Path, odd: str, in_lines: bool
+) -> None:
+    kept = queue.put(InterventionRequest(**NEEDED)).intervention_id or ""
+    path = queue_file(home)
+    odd = f'{{"id": "int_2_b", "created_at": "2026-01-01T00:00:00Z", {odd}}}'
+    first, _, rest = path.read_text().partition("[\n" if in_lines else "[")
+    path.write_text(f"{first}[\n{odd},\n{rest}" if in_lines else f"{first}[{odd}, {rest}")
+    assert kept in {entry["id"] for entry in InterventionQueue(home).entries()}
+    again = InterventionQueue(home).put(_with({"session_id": "another"}))
+    assert again
+    is_readable(home, {kept, again.intervention_id or ""})
+
+
+@pytest.mark.parametrize("text", ["999999w" * 200, "9" * 400 + "d"])
+def test_a_duration_beyond_the_calendar_is_none(text: str) -> None:
+    assert parse_duration(text) is None

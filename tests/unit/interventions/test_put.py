@@ -127,7 +127,7 @@ def test_one_session_does_not_take_all_the_room_with_its_questions(home: Path, m
     first, _ = (queue.put(make(type="escalation", session_id="one")) for _ in range(2))
     third = queue.put(make(type="escalation", session_id="one"))
     assert (third.kind, third.reason) == ("dropped", "session_escalations")
-    assert "2 escalations of this session are open" in third.detail
+    assert "has 2 of 2 escalations open" in third.detail
     assert len(log_lines(home, "emergency_*.jsonl")) == 1
     assert queue.put(make(type="escalation", session_id="two")).kind == "accepted"
     queue.resolve(first.intervention_id or "", "answered")
