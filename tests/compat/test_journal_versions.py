@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from interventions.retry.entry_points import with_lost_turns
 from tests.answers import QUESTION, Turns, open_entries, renumbered, scripted_flow
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.phases.errors import SynthesisError
 from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.journal_reader import JournalReader
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns import fold, lines, results, upcasters
 from unified_flow.turns.events import VERSION
@@ -157,6 +159,10 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
         assert no.value.hint == "update unified-flow"
     assert asyncio.run(housekeeping.prunable(archive.store, set(), LATER)) == []
     assert asyncio.run(housekeeping.prune(archive.store, [1], before=LATER)) == 0
+    shown = JournalReader().turn(home, 1)
+    assert shown is not None
+    assert "written by a newer version" in shown["error"]
+    assert with_lost_turns(queue.entries(), home, JournalReader()) == []
     assert state() == before
     queue.dismiss(entry["id"], "n")
     ephemeral = EphemeralTurns(archive.store, queue, flow.services.reporting)

@@ -8,13 +8,7 @@ from typing import Any
 from unified_flow.engine.environment import recorded_environment
 from unified_flow.engine.services import Services
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.turns.events import (
-    VERSION,
-    AnyEvent,
-    TurnResumed,
-    TurnStarted,
-    this_process,
-)
+from unified_flow.turns.events import AnyEvent, TurnStarted, this_process
 from unified_flow.turns.fold import apply
 from unified_flow.turns.input_checks import new_request_id
 from unified_flow.turns.ledger import Ledger, Observer
@@ -72,8 +66,6 @@ def copied_before(phase: str, turn: Turn, events: Sequence[AnyEvent]) -> list[di
         if len(standing.visits) > place:
             break
         copied.append(event.model_dump(mode="json"))
-        if isinstance(event, TurnResumed):
-            copied[-1]["version"] = VERSION  # it is read as one of today's, and is written as one
     return copied[1:]
 
 

@@ -10,6 +10,7 @@ from interventions.errors import ConflictError, NotFoundError
 from interventions.retry.entry_points import LiveTurn, TurnReader
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import JournalVersionError
 from unified_flow.lib.threads import wait_for
 from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive
@@ -75,6 +76,10 @@ class JournalReader(TurnReader):
             if turn is None or mark is None:
                 return None
             doing = _doing(await turns.read(turn_id)) if turn.status == "running" else ""
+        except JournalVersionError as exc:
+            # Not lost: the version that wrote it can go on with it.
+            told: LiveTurn = {**_shown(Turn(turn_id, status="interrupted"), ""), "error": str(exc)}
+            return told
         except (OSError, RetrievalError):
             return None
         shown = _shown(turn, doing)

@@ -52,7 +52,7 @@ def events_in(
                 _check(lines, number, version)
             record = whole(record)
             turn_id = record.get("turn_id", turn_id)
-            copied = record.pop("copied", [])
+            copied = record.pop("copied", [])  # as this version writes them
             for each in (record, *copied):
                 yield number, READER.validate_python(upcast(each, version, to=VERSION))
         except (ValueError, RecursionError, OSError) as exc:
