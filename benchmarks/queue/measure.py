@@ -292,6 +292,11 @@ def start_up(report: Report, parent: Path) -> None:
         words = [sys.executable, "-m", "interventions", "list", "--home", str(place)]
         listed = command_ms(words, place / "pyc")
         imports = import_profile(words)
+        entered = "from interventions import intervene\nwith intervene(phase='p'): pass"
+        json_alone = command_ms([sys.executable, "-c", "import json"], place / "pyc")
+        guarded = command_ms([sys.executable, "-c", entered], place / "pyc") - json_alone
+    value, ok = f"{guarded / nothing:.1f} x", guarded <= 5 * nothing
+    report.line("with intervene(), no failure, beyond json", value, "at most 5 x -c pass", ok)
     print(f"interventions list, {ENTRIES} entries, in a pipe")
     report.line("  python -c pass", f"{nothing:.1f} ms")
     report.line("  interventions list", f"{listed:.1f} ms")
