@@ -1,17 +1,22 @@
-"""Where a home keeps its turns: the one place that chooses their store.
+"""Where a home keeps its turns, sessions and memories: the one place that chooses.
 
-Beside `wiring.py`, which takes it from here, because a list of turns needs no model and no index.
+Beside `wiring.py`, which takes them from here, because a list of turns needs no model and no index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.store import TurnStore
+
+if TYPE_CHECKING:  # and late: a list of turns needs neither
+    from unified_flow.turns.memory import MemoryStore
+    from unified_flow.turns.sessions import SessionStore
 
 
 def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
@@ -21,3 +26,15 @@ def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
 def turn_archive(home: Path | str | None) -> TurnArchive:
     """Of the home that is found from `home` (interventions.home.find_home)."""
     return TurnArchive(turn_store(find_home(home)))
+
+
+def session_store(home: Path) -> SessionStore:
+    from unified_flow.turns.sessions import SessionStore
+
+    return SessionStore.of(home)
+
+
+def memory_store(home: Path) -> MemoryStore:
+    from unified_flow.turns.memory import MemoryStore
+
+    return MemoryStore.of(home)

@@ -26,7 +26,7 @@ from unified_flow.policies import FailFast, Graceful, Policy, Silent
 from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
-from unified_flow.stores import turn_store
+from unified_flow.stores import memory_store, session_store, turn_store
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -40,8 +40,8 @@ from unified_flow.tools.permission_gate import Asker, PermissionGate
 from unified_flow.tools.plugins import ToolModules, installed_tools
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.events import this_process
-from unified_flow.turns.memory import MemoryStore
-from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.memory import Memories, MemoryStore
+from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
 
 RESUMED_WITH = (
@@ -91,9 +91,9 @@ def wire(
     private = [state_folder(root), root / "logs"]
     roots = roots_of(settings, named, chosen=overrides.get("collection"))
     documents = documents_of(root, settings, roots)
-    sessions = SessionStore.of(root)
+    sessions = session_store(root)
     queue = queue_at(root)
-    memory = MemoryStore.of(root)
+    memory = memory_store(root)
     given_modules = [located_module(Path.cwd(), each) for each in tool_modules or ()]
     servers: list[McpServer] = []
     modules = None
@@ -172,8 +172,8 @@ def _built_in_tools(
 def _guardrails(
     home: Path,
     settings: Settings,
-    sessions: SessionStore,
-    memory: MemoryStore,
+    sessions: Sessions,
+    memory: Memories,
     queue: InterventionQueue,
 ) -> Guardrails:
     """Raises ConfigError for a moderator that cannot be made."""

@@ -17,7 +17,7 @@ from tests import forked
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
-from unified_flow.engine.telemetry.query_log import RequestLine, log_path
+from unified_flow.engine.telemetry.query_log import RequestLine
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_every_line_has_every_key(broken: Service) -> None:
 
 def test_a_line_that_is_torn_or_foreign_is_none_of_a_request(broken: Service) -> None:
     broken.ask(headers={"X-Request-ID": "r-4"})
-    with log_path(broken.home).open("a") as log:
+    with (broken.home / "logs/rag_queries.jsonl").open("a") as log:
         log.write('{"request_id":"r-4","phases":7}\n{"request_id":"r-4","tim')
     shown = json.loads(_trace(broken, "r-4", "--json").stdout)
     assert [request["status"] for request in shown["requests"]] == ["failed"]

@@ -26,7 +26,6 @@ from tests.answers import (
 )
 from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
-from unified_flow.engine.telemetry.query_log import log_path
 from unified_flow.engine.telemetry.tracing import trace
 from unified_flow.errors.kinds import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
@@ -189,7 +188,7 @@ def test_a_turn_that_is_not_to_be_kept_leaves_only_its_line(
     assert isinstance(turn, Turn)
     assert (turn.status, turn.saved, folders(home)) == ("answered", False, [])
     assert not (home / "shared_state" / "sessions.sqlite3").exists()
-    logged = log_path(home).read_text()
+    logged = (home / "logs/rag_queries.jsonl").read_text()
     assert turn.request_id in logged
     assert QUESTION not in logged
 

@@ -120,7 +120,7 @@ def flow_in(home: Path, world: World) -> UnifiedFlow:
         tools=tools,
         allow_tools=["*"],
     )
-    sessions = Sessions(services.sessions.path)
+    sessions = Sessions(Path(services.sessions.place))
     sessions.world = world
     return UnifiedFlow(replace(services, sessions=sessions))
 

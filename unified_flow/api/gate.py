@@ -195,7 +195,7 @@ def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -
     try:
         log.append(exchange.line(services.policy.name))
     except OSError as exc:
-        logger.critical("%s cannot be written: %s", log.path, exc)
+        logger.critical("%s cannot be written: %s", log.place, exc)
 
 
 def _allowed_hosts(settings: ServeSettings) -> frozenset[str]:

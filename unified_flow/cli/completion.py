@@ -16,10 +16,10 @@ MOST = 100
 
 
 def session_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    from unified_flow.turns.sessions.store import SessionStore
+    from unified_flow.stores import session_store
 
     with suppress(UnifiedFlowError):
-        found = SessionStore.of(_home(ctx)).sessions(limit=MOST)
+        found = session_store(_home(ctx)).sessions(limit=MOST)
         every = [(each.session_id, beginning(each.opening, 60)) for each in found]
         return [(name, opening) for name, opening in every if name.startswith(incomplete)]
     return []

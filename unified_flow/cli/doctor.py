@@ -199,8 +199,7 @@ async def _server(services: Services, name: str) -> Finding:
 
 def _sessions(services: Services) -> str:
     services.sessions.recent("", before=0, limit=1)
-    found = "can be read" if services.sessions.path.exists() else "is not there yet: nothing saved"
-    return f"{services.sessions.path} {found}"
+    return f"{services.sessions.place} can be read"
 
 
 def _memories(services: Services) -> str:

@@ -82,9 +82,9 @@ def delete(
 
 
 def _store(home: Path | None) -> MemoryStore:
-    from unified_flow.turns.memory import MemoryStore
+    from unified_flow.stores import memory_store
 
-    return MemoryStore.of(find_home(home))
+    return memory_store(find_home(home))
 
 
 def _row(record: MemoryRecord) -> dict[str, object]:

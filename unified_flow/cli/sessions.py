@@ -150,11 +150,10 @@ def delete_session(
 
 
 def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
-    from unified_flow.stores import turn_archive
-    from unified_flow.turns.sessions.store import SessionStore
+    from unified_flow.stores import session_store, turn_archive
 
     place = find_home(home)
-    return SessionStore.of(place), turn_archive(place)
+    return session_store(place), turn_archive(place)
 
 
 def _turns_of(archive: TurnArchive, session: str | None, limit: int | None = None) -> list[Turn]:

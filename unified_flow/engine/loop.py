@@ -109,4 +109,4 @@ def log_request(
         write(RequestLine.of_turn(turn, error))
     except OSError as exc:
         # A full disk must not turn an answer into a failure, nor mask the failure at hand.
-        logger.critical("%s cannot be written: %s", services.query_log.path, exc)
+        logger.critical("%s cannot be written: %s", services.query_log.place, exc)

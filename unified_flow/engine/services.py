@@ -23,8 +23,8 @@ from unified_flow.policies import Policy
 from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.permission_gate import PermissionGate
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turns.memory import MemoryStore
-from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.memory import Memories
+from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
 
 
@@ -42,8 +42,8 @@ class Services:
     toolbox: Toolbox
     gate: PermissionGate
     documents: Documents | None
-    sessions: SessionStore
-    memory: MemoryStore
+    sessions: Sessions
+    memory: Memories
     queue: InterventionQueue
     refuse_when_full: bool
     query_log: QueryLog

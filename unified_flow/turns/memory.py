@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
@@ -43,7 +43,15 @@ class MemoryRecord(BaseModel):
     turn_id: int | None = None
 
 
-class MemoryStore:
+class Memories(Protocol):
+    """What a turn asks of memory; `MemoryStore` says more."""
+
+    def counted(self) -> tuple[int, int]: ...
+    def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]: ...
+    def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]: ...
+
+
+class MemoryStore(Memories):
     """Every method raises RetrievalError if the file cannot be read or written."""
 
     def __init__(self, root: Path) -> None:

@@ -5,7 +5,9 @@ A line holds what links a request to its turn and its failure, and none of the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -126,14 +128,30 @@ class RequestLine(BaseModel):
 LogRequest = Callable[[RequestLine], None]
 
 
-def log_path(home: Path) -> Path:
-    return home / "logs" / "rag_queries.jsonl"
-
-
 class QueryLog:
+    """Only this class knows the file."""
+
     def __init__(self, home: Path) -> None:
-        self.path = log_path(home)
+        self._path = home / "logs" / "rag_queries.jsonl"
+
+    @property
+    def place(self) -> str:
+        return str(self._path)
 
     def append(self, line: RequestLine) -> None:
         """Raises OSError if it is not written whole."""
-        jsonl.append(self.path, encode(line.model_dump(mode="json")))
+        jsonl.append(self._path, encode(line.model_dump(mode="json")))
+
+    def of_request(self, request_id: str) -> Iterator[RequestLine]:
+        """Oldest first. Lines that are torn or foreign are of no request. Raises OSError."""
+        if not self._path.exists():
+            return
+        wanted = json.dumps(request_id, ensure_ascii=False).encode()
+        with self._path.open("rb") as log:
+            for raw in log:
+                if wanted not in raw:
+                    continue
+                with suppress(ValueError):
+                    line = RequestLine.model_validate_json(raw)
+                    if line.request_id == request_id:
+                        yield line

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -17,7 +14,7 @@ from interventions.queue import queue_at
 from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 from interventions.view.groups import entry_view
-from unified_flow.engine.telemetry.query_log import PhaseLine, RequestLine, log_path
+from unified_flow.engine.telemetry.query_log import PhaseLine, QueryLog, RequestLine
 from unified_flow.lib.threads import wait_for
 from unified_flow.stores import turn_archive
 from unified_flow.turns.wire.agents import PHASES_OF
@@ -61,27 +58,12 @@ def trace(home: Path | str | None, request_id: str) -> list[RequestTrace]:
     for a log that cannot be read, RetrievalError for a damaged journal, QueueError.
     """
     root = find_home(home)
-    found = list(_lines(log_path(root), request_id))
+    found = list(QueryLog(root).of_request(request_id))
     if not found and not request_id.isdecimal():
         # Killed before its line was written, or the log has been cleared: the journal knows.
         turn = wait_for(turn_archive(root).find(request_id))
         found = [RequestLine.of_turn(turn)] if turn is not None else []
     return [_traced(line, root) for line in found]
-
-
-def _lines(path: Path, request_id: str) -> Iterator[RequestLine]:
-    """Lines that are torn or foreign are none of this request."""
-    if not path.exists():
-        return
-    wanted = json.dumps(request_id, ensure_ascii=False).encode()
-    with path.open("rb") as log:
-        for raw in log:
-            if wanted not in raw:
-                continue
-            with suppress(ValueError):
-                line = RequestLine.model_validate_json(raw)
-                if line.request_id == request_id:
-                    yield line
 
 
 def _traced(line: RequestLine, root: Path) -> RequestTrace:

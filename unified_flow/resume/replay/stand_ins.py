@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -13,10 +12,10 @@ from unified_flow.models.registry import ModelChoice, ModelRegistry
 from unified_flow.resume.replay.recording import Call, RecordedFailure, Recording
 from unified_flow.tools import Arguments, Tool, ToolOutput
 from unified_flow.tools.toolbox import Toolbox
-from unified_flow.turns.memory import MemoryStore
+from unified_flow.turns.memory import Memories, MemoryRecord
 from unified_flow.turns.results import GatheredContext, Memory, PriorTurn, Saved, ToolRequest
 from unified_flow.turns.sections import ToolDescription
-from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.turn import Turn
 
 
@@ -106,11 +105,10 @@ class RecordedTools(Toolbox):
         return ToolOutput(call.output.result, list(call.output.claims))
 
 
-class RecordedSessions(SessionStore):
+class RecordedSessions(Sessions):
     """What was found is found again, and what was saved is what is saved."""
 
-    def __init__(self, recording: Recording, real: SessionStore | None) -> None:
-        super().__init__(Path("recorded"))
+    def __init__(self, recording: Recording, real: Sessions | None) -> None:
         self._real = real
         self._recording = recording
 
@@ -131,14 +129,35 @@ class RecordedSessions(SessionStore):
                 return Saved.model_validate(visit.output)
         raise _fail(self._recording.failed, "save", "the turn was not saved then")
 
+    @property
+    def place(self) -> str:
+        return "the recording"
 
-class RecordedMemory(MemoryStore):
+    def take_back(self, turn: Turn) -> int:
+        return 0
+
+    def user_of(self, session_id: str) -> str | None:
+        return None
+
+    def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+class RecordedMemory(Memories):
     def __init__(self, recording: Recording) -> None:
-        super().__init__(Path("recorded"))
         self._recording = recording
 
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
         return list(_gathered(self._recording).memories)
+
+    def counted(self) -> tuple[int, int]:
+        return 0, 0
+
+    def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]:
+        return []
 
 
 def _gathered(recording: Recording) -> GatheredContext:

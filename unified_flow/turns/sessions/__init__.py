@@ -1,5 +1,5 @@
 """What was said before: kept by phase 7, read by phases 0 and 2, listed for people."""
 
-from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.sessions.store import Sessions, SessionStore
 
-__all__ = ["SessionStore"]
+__all__ = ["SessionStore", "Sessions"]

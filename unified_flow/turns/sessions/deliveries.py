@@ -6,13 +6,13 @@ import asyncio
 
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.sessions.store import Sessions
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 
 async def turn_that_answered(
-    sessions: SessionStore,
+    sessions: Sessions,
     turns: TurnStore,
     *,
     session_id: str,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from interventions.home import open_private, state_folder
 from unified_flow.errors import RetrievalError
@@ -68,7 +68,25 @@ class Exchange:
     abstained: bool
 
 
-class SessionStore:
+class Sessions(Protocol):
+    """What a turn keeps for the turns after it, and asks of those before; a caller on an event loop
+    takes a thread. Each method raises RetrievalError if the store cannot be used, but for
+    `answered`."""
+
+    @property
+    def place(self) -> str: ...
+    def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]: ...
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]: ...
+    def save(self, turn: Turn) -> Saved: ...
+    def take_back(self, turn: Turn) -> int: ...
+    def user_of(self, session_id: str) -> str | None: ...
+    def answered(
+        self, session_id: str, request_id: str, user_id: str, question: str
+    ) -> int | None: ...
+    def close(self) -> None: ...
+
+
+class SessionStore(Sessions):
     """The answered turns and their messages, in the database at `path`; the other turns are in
     their journals alone (`archive.py`). Safe among processes; one lock among the threads of one.
     Every method raises RetrievalError if the database cannot be used.
@@ -83,6 +101,10 @@ class SessionStore:
     @classmethod
     def of(cls, home: Path) -> Self:
         return cls(state_folder(home) / "sessions.sqlite3")
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
 
     def close(self) -> None:
         with self._lock:
