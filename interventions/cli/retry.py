@@ -85,6 +85,8 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
+    if everything and edit:
+        raise UsageError("--edit changes one turn, and --all is about many")
     queue = the_queue(home)
     entry = entry_to_retry(queue, intervention_id)
     request = RetryRequest(
@@ -100,8 +102,6 @@ def retry(
         via="cli",
     )
     if everything:
-        if edit:
-            raise UsageError("--edit changes one turn, and --all is about many")
         # Each turn asked a question of its own.
         request = replace(request, answer=None)
         _retry_all(queue, entry, request, jobs=jobs, yes=yes, as_json=as_json)
