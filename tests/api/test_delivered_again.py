@@ -12,9 +12,17 @@ from typing import Any
 
 import pytest
 
-from tests.answers import DRAFT, every_phase_by_model, journal_lines, script, started_phases
+from tests.answers import (
+    DRAFT,
+    Turns,
+    every_phase_by_model,
+    journal_lines,
+    script,
+    started_phases,
+)
 from tests.api.service import Service, model_flags, serving, until
 from tests.servers.model_server import Connection, ModelServer, answer, hang, status
+from unified_flow.resume.replay.replay import replay
 
 pytestmark = every_phase_by_model
 
@@ -92,6 +100,7 @@ def test_a_turn_whose_server_was_killed_goes_on_in_the_other(
     shown = two[1].triage("GET", "/turns/1").json()
     assert (shown["status"], shown["saved"]) == ("answered", True)
     assert two[1].ask(**AGAIN).json() == given
+    assert replay(Turns(two[1].home).recorded(1)).same
 
 
 def test_a_turn_that_ends_its_servers_is_left_to_a_person(

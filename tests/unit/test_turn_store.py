@@ -172,6 +172,10 @@ async def test_a_turn_that_was_never_begun(store: TurnStore) -> None:
 async def test_a_removed_turn_is_gone_and_its_number_may_be_kept(store: TurnStore) -> None:
     turn_id = await ended(store)
     lease = await store.open(turn_id)
+    await lease.release()
+    await lease.remove()
+    assert await store.first(turn_id) is not None, "it is somebody else's by now"
+    lease = await store.open(turn_id)
     await lease.remove(reserve=True)
     await lease.release()
     with pytest.raises(FileNotFoundError):

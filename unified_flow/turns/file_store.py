@@ -234,6 +234,8 @@ class _FileLease(TurnLease):
     async def remove(self, *, reserve: bool = False) -> None:
         """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
         newest leaves an empty folder, where its number is reserved."""
+        if self._journal.is_closed:
+            return
         folder = self._journal.folder
         self._journal.drop()
         aside = folder.with_name(PRUNED + folder.name)

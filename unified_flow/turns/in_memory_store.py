@@ -129,7 +129,8 @@ class _MemoryLease(TurnLease):
         return
 
     async def remove(self, *, reserve: bool = False) -> None:
-        self._turns.pop(self._turn_id, None)
+        if self._holds:
+            self._turns.pop(self._turn_id, None)
 
     async def release(self) -> None:
         if self._holds:

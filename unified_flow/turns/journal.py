@@ -86,7 +86,7 @@ class Journal:
         _open.add(self)
 
     def close(self) -> None:
-        if self._file < 0:
+        if self.is_closed:
             return  # this process is a child; its parent goes on with it
         try:
             self.flush()
@@ -122,6 +122,10 @@ class Journal:
         self._lines += 1
         if isinstance(event, ToolStarted) and "writes" in event.access:
             self._make_names_durable()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._file < 0
 
     def must_be_durable(self, event: AnyEvent) -> bool:
         """Whether `append` waits for the disk."""

@@ -71,16 +71,16 @@ async def sole_user(path: Path) -> AsyncIterator[int]:
             os.close(descriptor)
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+    stays = False
     try:
         yield descriptor
     except asyncio.CancelledError:
+        stays = True
         raise
-    except BaseException:
-        _remove(path)
-        raise
-    else:
-        _remove(path)
     finally:
+        if not stays:
+            with suppress(OSError):
+                path.unlink()
         release(descriptor)
         os.close(descriptor)
 
@@ -95,8 +95,3 @@ def remove_unused(path: Path, before: float) -> None:
             path.unlink()
     finally:
         os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()

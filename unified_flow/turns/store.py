@@ -70,7 +70,8 @@ class TurnLease(Protocol):
         ...
 
     async def remove(self, *, reserve: bool = False) -> None:
-        """The turn is gone. With `reserve` its number is not given to another. Raises OSError."""
+        """The turn is gone. With `reserve` its number is not given to another. Nothing after a
+        `release`. Raises OSError."""
         ...
 
     async def release(self) -> None:
