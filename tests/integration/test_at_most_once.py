@@ -22,7 +22,7 @@ from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import errors as phase_errors
 from unified_flow.policies import Bounds, Failure, Retry, Stop
-from unified_flow.tools import Access, Arguments, Tool, ToolOutput
+from unified_flow.tools import Access, Arguments, Tool, ToolOutput, current_caller
 from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.turns.turn import Turn
 
@@ -79,6 +79,28 @@ def test_a_write_that_was_cut_off_is_asked_about(home: Path, tmp_path: Path) -> 
     assert written.read_text() == "once "
     assert resume(flow, rerun_tools=True).turn.status == "answered"
     assert written.read_text() == "once once "
+
+
+def test_a_call_has_the_same_key_when_it_is_made_again(home: Path) -> None:
+    """The tool can tell a call that was cut off from another one, also by the same words."""
+    keys: list[str] = []
+    rounds = iter([False, True])
+
+    async def run(args: Text) -> ToolOutput:
+        keys.append(current_caller().call_id)
+        if next(rounds, False):
+            await cancelled()
+        return ToolOutput("written")
+
+    tools = [Tool("note.write", "writes", Text, frozenset({Access.WRITES}), run)]
+    with pytest.raises(asyncio.CancelledError):
+        ask(make(home, None, planner=[WRITE, WRITE], tools=tools))
+    flow = make(home, None, planner=COMPLETE, tools=tools)
+    assert resume(flow, rerun_tools=True).turn.status == "answered"
+    ask(make(home, None, planner=[WRITE, COMPLETE], tools=tools))
+    first, cut_off, again, other_turn = keys
+    assert cut_off == again
+    assert len({first, cut_off, other_turn, ""}) == 4
 
 
 def test_a_write_that_is_done_is_not_done_again(home: Path, tmp_path: Path) -> None:

@@ -136,9 +136,16 @@ def serve_stdio() -> None:
         with writing:
             print(line, flush=True)
 
+    answered: dict[str, dict[str, Any]] = {}
+
     def call(request: dict[str, Any]) -> None:
+        """What has a key that was answered before is not done again."""
         own = request["params"]
-        reply(request, result=called(own["name"], own["arguments"]))
+        key = own.get("_meta", {}).get("unified-flow/idempotency-key", "")
+        result = answered.get(key) or called(own["name"], own["arguments"])
+        if key:
+            answered[key] = result
+        reply(request, result=result)
 
     for line in sys.stdin:
         request = json.loads(line)

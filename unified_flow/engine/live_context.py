@@ -245,7 +245,16 @@ class LivePhaseContext:
         analysis = turn.sections.query_analyzer
         earlier = analysis.conversation if analysis is not None else {}
         files = self._services.turns.files(turn.turn_id) if turn.persist else None
-        caller = Caller(turn.user_id, turn.session_id, turn.turn_id, answer, earlier, urls, files)
+        caller = Caller(
+            user_id=turn.user_id,
+            session_id=turn.session_id,
+            turn_id=turn.turn_id,
+            answer=answer,
+            conversation=earlier,
+            urls=urls,
+            files=files,
+            call_id=_call_id(turn, place),
+        )
         # The search beside the first phase did not know the conversation yet.
         found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
         if found is not None:
@@ -282,6 +291,16 @@ class LivePhaseContext:
         )
         self.call_site = CallSite()
         return result
+
+
+def _call_id(turn: Turn, place: int) -> str:
+    """Of the plan's request at `place`: by what it asks, as a person may edit the plan around it,
+    and by the results before the plan, as a later one may ask for the same again."""
+    plan = turn.sections.planner
+    asked = [(each.tool, each.args) for each in plan.tool_requests] if plan is not None else []
+    nth = asked[:place].count(asked[place])
+    seen = [turn.request_id, len(turn.sections.coordinator), *asked[place], nth]
+    return f"{turn.turn_id}-{digest(seen)[:32]}"
 
 
 def _refused(turn: Turn) -> set[str]:

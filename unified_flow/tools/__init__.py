@@ -99,7 +99,11 @@ class Tool:
 class Caller:
     """`answer` is what a person said to this very call when the turn was resumed; `conversation`
     is what phase 0 says of the earlier turns (QueryAnalysis); `urls` are the addresses that the
-    question and the pages of this turn name; `files` is the turn's folder for what is no text."""
+    question and the pages of this turn name; `files` is the turn's folder for what is no text.
+
+    `call_id` is the idempotency key of this call: the same when the turn is resumed and the call
+    is made again, and no other call's.
+    """
 
     user_id: str = "default"
     session_id: str = ""
@@ -108,6 +112,7 @@ class Caller:
     conversation: Mapping[str, float] = field(default_factory=dict)
     urls: frozenset[str] = frozenset()
     files: Path | None = None
+    call_id: str = ""
 
 
 CALLER: ContextVar[Caller] = ContextVar("unified_flow.caller", default=Caller())  # noqa: B039

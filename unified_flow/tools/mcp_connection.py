@@ -21,7 +21,7 @@ from unified_flow.tools.mcp_process import SHELL, ServerProcess
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, RequestParamsMeta
     from mcp.types import Tool as McpTool
 
 ANSWERS_WITHIN_S = 2.0
@@ -31,6 +31,7 @@ MOST_PAGES = 100
 MAX_BODY_BYTES = 32 * 1024 * 1024
 CONNECT_TIMEOUT_S = 30.0
 READ_TIMEOUT_S = 300.0  # of one piece of an answer; a call as a whole has its own time
+IDEMPOTENCY_KEY = "unified-flow/idempotency-key"  # in the `_meta` of a call
 _CLOSED = "Connection closed"
 _SESSION = "mcp-session-id"
 _NOT_FOUND = 404
@@ -84,8 +85,9 @@ class McpConnection:
             return False
         return self._process_is_alive
 
-    async def call(self, tool: str, args: dict[str, Any]) -> CallToolResult:
-        """Raises ToolServerError if the server is gone, MCPError if it refuses."""
+    async def call(self, tool: str, args: dict[str, Any], *, key: str = "") -> CallToolResult:
+        """`key` is the call's idempotency key. Raises ToolServerError if the server is gone, MCPError
+        if it refuses."""
         from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
@@ -94,7 +96,8 @@ class McpConnection:
             raise self.failure("has gone")
         self._running += 1
         try:
-            result = await self._client.call_tool(tool, args)
+            meta = cast("RequestParamsMeta", {IDEMPOTENCY_KEY: key} if key else {})
+            result = await self._client.call_tool(tool, args, meta=meta)
             self._unanswered = False
             return result
         except asyncio.CancelledError:

@@ -151,7 +151,7 @@ class McpServer:
         connection = await self._connected()
         name = f"{self.name}.{tool}"
         try:
-            result = await connection.call(tool, args)
+            result = await connection.call(tool, args, key=current_caller().call_id)
         except ToolServerError as exc:
             self._note_lacking(exc)
             raise

@@ -415,6 +415,23 @@ def test_a_grant_of_a_server_s_tool_covers_its_command_and_its_environment(tmp_p
     assert len(definitions) == 4
 
 
+def test_a_server_is_told_the_key_of_a_call_that_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("NOTES", str(notes))
+
+    async def body(box: Toolbox) -> None:
+        await box.open("test.note")
+        tool, args = box.check(ToolRequest(tool="test.note", args={"text": "once"}))
+        for key in ("1-a", "1-a", "1-b"):
+            output = await box.call(tool, args, Caller(call_id=key))
+            assert output.result == {"result": "noted once"}
+        assert notes.read_text() == "once\nonce\n"
+
+    with_box(stdio(env_from=["NOTES"]), tmp_path, body)
+
+
 def test_what_is_no_text_is_kept_among_the_files_of_the_turn(tmp_path: Path) -> None:
     async def body(box: Toolbox) -> None:
         await box.open("test.draw")
