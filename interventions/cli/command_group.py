@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from interventions.cli.terminal import exits
+from interventions.errors import QueueError
+from interventions.retry.entry_points import registered
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 LAST_OPTIONS = ("as_json", "as_jsonl", "home")
@@ -137,12 +141,28 @@ class CommandGroup(TyperGroup):
             ctx.exit()
 
 
+@dataclass(frozen=True)
+class RegisteredOptions:
+    """In the annotation of a parameter that takes a mapping: the options that another program
+    registers under this entry point group, each as `name: Annotated[type, typer.Option(...)]`."""
+
+    group: str
+
+
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Typer knows no `**chosen: Unpack[SomeOptions]`: each key becomes an option of its own."""
+    """Typer knows no `**chosen: Unpack[SomeOptions]`: each key becomes an option of its own, as do
+    those of RegisteredOptions."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())
-    if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
+    keys: dict[str, Any] = {}
+    if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD:
+        keys |= get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
+    registered = {each.name: _registered_options(each) for each in own}
+    own = [each for each in own if registered[each.name] is None]
+    mappings = {name: options for name, options in registered.items() if options is not None}
+    if not keys and not mappings:
         return command
-    keys = get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
+    for options in mappings.values():
+        keys |= options
     shared = [
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for key, kind in keys.items()
@@ -156,7 +176,22 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def called(**given: Any) -> None:
+        for name, options in mappings.items():
+            taken = {key: given.pop(key) for key in options}
+            given[name] = {key: value for key, value in taken.items() if value is not None}
         command(**given)
 
     called.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
     return called
+
+
+def _registered_options(parameter: inspect.Parameter) -> dict[str, Any] | None:
+    """None for an ordinary parameter. Where nothing is registered, or it cannot be loaded, there
+    are no options; what needs it says why."""
+    marks = getattr(parameter.annotation, "__metadata__", ())
+    mark = next((each for each in marks if isinstance(each, RegisteredOptions)), None)
+    if mark is None:
+        return None
+    with suppress(QueueError):
+        return dict(registered(mark.group, "the options of the resumer") or {})
+    return {}

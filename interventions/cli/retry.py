@@ -54,7 +54,7 @@ from interventions.retry.retries import (
     retry_entry,
     waiting_turns,
 )
-from interventions.secrets.redaction import redact_text
+from interventions.secrets.redaction import redact_for_asker, redact_text
 from interventions.storage.disk import keep_draft
 from interventions.view.others import other_failures
 
@@ -83,6 +83,7 @@ def retry(
     home: Home = None,
     by: By = None,
     as_json: AsJson = False,
+    of_resumer: options.OfResumer = None,
 ) -> None:
     """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
     if everything and edit:
@@ -100,6 +101,7 @@ def retry(
         tools_done=tools_done,
         by=by,
         via="cli",
+        options=of_resumer or {},
     )
     if everything:
         # Each turn asked a question of its own.
@@ -148,6 +150,7 @@ def _retry_one(
         say_json({**view, "resolved": retried.resolved, **how})
     else:
         say_result(entry, result)
+        say_response(result)
         if retried.resolved:
             say(f"resolved {entry['id']} (verified)")
         else:
@@ -264,6 +267,12 @@ def say_result(entry: Entry, result: RetryResult) -> None:
         note(f"  next: interventions show {short_id(result.intervention_id)}")
 
 
+def say_response(result: RetryResult) -> None:
+    """The answer that the turn got, if it got one."""
+    if result.response:
+        say(redact_for_asker(result.response))
+
+
 def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
     note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
     for line in error.difference:
@@ -299,7 +308,8 @@ def ask(call: BegunCall) -> CallDecision:
 
 
 def edit_text(name: str, text: str) -> str:
-    """What the person saved of `text`; `name` is the file's. Raises UsageError.
+    """What the person saved of `text`; `name` is the file's. Raises UsageError, also if nothing
+    was changed: that is how one thinks better of it.
 
     The file is in a private folder; what was saved and cannot be read is kept.
     """
@@ -322,5 +332,5 @@ def edit_text(name: str, text: str) -> str:
         why = "what was saved is not UTF-8; nothing has happened"
         raise UsageError(why, hint=keep_draft(name, content)) from exc
     if saved == text:
-        note("nothing was edited: it goes on with what stood there")
+        raise UsageError("nothing was edited; nothing has happened", hint="leave out --edit")
     return saved

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
+from interventions.cli.command_group import RegisteredOptions
 from interventions.retry.contract import Scope
+from interventions.retry.entry_points import OPTIONS_GROUP
 
 Grant = Annotated[
     Scope | None,
@@ -28,3 +31,4 @@ ToolsDone = Annotated[
     bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
 ]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
+OfResumer = Annotated[Mapping[str, Any] | None, RegisteredOptions(OPTIONS_GROUP)]

@@ -20,8 +20,8 @@ from interventions.cli.options import (
     query_of,
     the_queue,
 )
-from interventions.cli.retry import say_result, say_retry_failed, with_person
-from interventions.cli.retry_options import Grant, NoteText
+from interventions.cli.retry import say_response, say_result, say_retry_failed, with_person
+from interventions.cli.retry_options import Grant, NoteText, OfResumer, RerunTools, ToolsDone
 from interventions.cli.terminal import (
     Code,
     UsageError,
@@ -59,10 +59,13 @@ def resolve(
     retry: Annotated[
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
+    rerun_tools: RerunTools = False,
+    tools_done: ToolsDone = False,
     grant: Grant = None,
     home: Home = None,
     yes: Yes = False,
     as_json: AsJson = False,
+    of_resumer: OfResumer = None,
     **change: Unpack[ChangeFlags],
 ) -> None:
     """Close interventions as solved, with a note for the next person who meets the failure."""
@@ -71,8 +74,10 @@ def resolve(
     queue = the_queue(home)
     if retry:
         find_resumer()
-    elif grant is not None:
-        raise UsageError("--grant lets a turn go on: it needs --retry")
+    elif grant or rerun_tools or tools_done or of_resumer:
+        given = (("--grant", grant), ("--rerun-tools", rerun_tools), ("--tools-done", tools_done))
+        named = next((name for name, value in given if value), "an option of the turn")
+        raise UsageError(f"{named} lets a turn go on: it needs --retry")
     results: dict[str, RetryResult] = {}
 
     def one(wanted: str) -> Entry:
@@ -85,8 +90,11 @@ def resolve(
             note_text,
             answer=note_text,
             grant=grant,
+            rerun_tools=rerun_tools,
+            tools_done=tools_done,
             by=change["by"],
             via="cli",
+            options=of_resumer or {},
         )
         retried = retry_and_resolve(
             queue,
@@ -94,6 +102,8 @@ def resolve(
             expected_version=change["expected_version"],
         )
         say_result(entry, retried.result)
+        if not as_json:
+            say_response(retried.result)
         results[entry["id"]] = retried.result
         return retried.entry
 
@@ -258,6 +268,8 @@ def each(
             if isinstance(error, StillOpenError):
                 failed[-1]["result"] = error.retried.result.as_dict()
                 say_result(error.retried.entry, error.retried.result)
+                if not as_json:
+                    say_response(error.retried.result)
             report(error)
         except RetryFailedError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -57,7 +57,8 @@ class RetryRequest:
     once its phase has completed; `answer` is what the person wrote, for a turn that asked one;
     `grant` lets a tool run that was refused; `from_phase` starts earlier; `rerun_tools`,
     `tools_done` and `ask` say what becomes of calls that may have written. `edit(name, text)` lets
-    a person change the phase's input. `started(phase, changed)` is called before anything runs,
+    a person change the phase's input. `options` are those that the resumer's program registers, as
+    they were given. `started(phase, changed)` is called before anything runs,
     with the phase at which the turn goes on and what has changed since it stopped.
     """
 
@@ -74,6 +75,7 @@ class RetryRequest:
     ask: Ask | None = None
     edit: Edit | None = None
     started: Started | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What can continue a turn, and what can read turns, each found through an entry point group.
 
-`interventions.resumers`: a Resumer (contract.py). `interventions.turns`: a TurnReader. The queue
+`interventions.resumers`: a Resumer (contract.py). `interventions.resume_options`: a mapping of the
+options that it takes besides (RetryRequest.options). `interventions.turns`: a TurnReader. The queue
 knows no journals; a program that keeps some registers an object, or a class without arguments, that
 only reads them. It may be called from any thread, and several times a second.
 """
@@ -16,6 +17,7 @@ from interventions.errors import ConflictError, NoResumerError, QueueError
 from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest, RetryResult
 
 RESUMERS_GROUP = "interventions.resumers"
+OPTIONS_GROUP = "interventions.resume_options"
 TURNS_GROUP = "interventions.turns"
 
 

@@ -175,12 +175,14 @@ def test_an_editor_that_cannot_be_named_is_told(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("failed")
-def test_an_edit_without_a_change_is_said(home: Path, tmp_path: Path) -> None:
+def test_an_edit_without_a_change_stops_the_retry(home: Path, tmp_path: Path) -> None:
     same = tmp_path / "editor.py"
     same.write_text("")
+    before = started_phases(home)
     done = cli(home, "resume", "1", "--edit", editor=same)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2, done.stderr
     assert "nothing was edited" in done.stderr
+    assert started_phases(home) == before
 
 
 def test_what_was_edited_is_what_the_phase_would_have_read(home: Path, docs: Path) -> None:

@@ -98,6 +98,32 @@ def test_a_phase_that_fails_again_in_another_round_leaves_it_open(
 
 
 @pytest.mark.parametrize("how", COMMANDS)
+def test_the_answer_is_printed_and_the_options_of_resume_are_taken(
+    how: str, home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    """The server has moved: its new address goes with the retry."""
+    away = ("--docs", docs, "--model", "m", "--base-url", "http://127.0.0.1:9/v1")
+    assert cli(home, "unified_flow", "ask", QUESTION, *away).returncode == 1
+    entry = dict(open_entries(home)[-1])
+    model_server.script = script()
+    done = command(home, how, entry, "--base-url", model_server.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == DRAFT.response
+    assert found(home, entry)["resolved_at"]
+
+
+@pytest.mark.parametrize("option", ["--tools-done", "--base-url=http://127.0.0.1:9/v1"])
+def test_an_option_of_the_turn_needs_a_turn_that_goes_on(
+    option: str, home: Path, fails: Callable[..., Entry]
+) -> None:
+    entry = fails(synthesis=status(500))
+    done = cli(home, "interventions", "resolve", entry["id"], "-m", "mended", option)
+    assert done.returncode == 2
+    assert "needs --retry" in done.stderr
+    assert found(home, entry)["resolved_at"] is None
+
+
+@pytest.mark.parametrize("how", COMMANDS)
 def test_got_past_it_and_failed_later_is_1_for_both(
     how: str, home: Path, fails: Callable[..., Entry], model_server: ModelServer
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, TypedDict, get_type_hints
 
 import click
 import typer
@@ -144,6 +144,10 @@ class ToolOptions(TypedDict, total=False):
 
 class TurnOptions(ToolOptions, ModelOptions, total=False):
     pass
+
+
+# What `interventions retry` takes besides (entry point group interventions.resume_options).
+OF_RESUME = get_type_hints(TurnOptions, include_extras=True)
 
 
 class FlowOptions(TurnOptions, total=False):

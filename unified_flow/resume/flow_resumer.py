@@ -10,7 +10,7 @@ from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.prepared_turn import prepare, resume_prepared
+from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 
@@ -23,7 +23,14 @@ class FlowResumer(Resumer):
         turn)."""
         turn_id = request.turn_id
         try:
-            ready = prepare(home, turn_id, _wanted(request), ask=request.ask, edit=request.edit)
+            ready = prepare(
+                home,
+                turn_id,
+                _wanted(request),
+                pick_flow=lambda turn: flow_for(turn, home, **request.options),
+                ask=request.ask,
+                edit=request.edit,
+            )
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"

@@ -86,8 +86,8 @@ class McpConnection:
         return self._process_is_alive
 
     async def call(self, tool: str, args: dict[str, Any], *, key: str = "") -> CallToolResult:
-        """`key` is the call's idempotency key. Raises ToolServerError if the server is gone, MCPError
-        if it refuses."""
+        """`key` is the idempotency key. Raises ToolServerError if the server is gone, MCPError if
+        it refuses."""
         from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
