@@ -87,13 +87,13 @@ async def stub(record: Path) -> None:
     recorded: list[str] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while head := await _head(reader):
+        while head := await head_of(reader):
             body = await reader.readexactly(int(head["content-length"]))
             if len(recorded) < sum(map(len, REPLIES.values())):
                 recorded.append(body.decode())
                 record.write_text("\n".join(recorded))
             await asyncio.sleep(CALL_S)
-            writer.write(_reply(body))
+            writer.write(reply_to(body))
         writer.close()
 
     server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=1024)
@@ -101,7 +101,7 @@ async def stub(record: Path) -> None:
     await server.serve_forever()
 
 
-async def _head(reader: asyncio.StreamReader) -> dict[str, str]:
+async def head_of(reader: asyncio.StreamReader) -> dict[str, str]:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -111,7 +111,7 @@ async def _head(reader: asyncio.StreamReader) -> dict[str, str]:
     return {name.lower(): value.strip() for name, _, value in pairs}
 
 
-def _reply(body: bytes) -> bytes:
+def reply_to(body: bytes) -> bytes:
     phase = body[body.rindex(b'"json_schema"') :].split(b'"name": "', 1)[1].split(b'"', 1)[0]
     replies = REPLIES[phase.decode()]
     # The planner runs twice; the second prompt has what the search found.

@@ -9,12 +9,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interventions.entry import Entry, Transition, closed_at, fingerprints, is_open, short_id
+from interventions.entry import (
+    Entry,
+    Transition,
+    closed_at,
+    fingerprints,
+    is_open,
+    short_id,
+    turns_needed,
+)
 from interventions.errors import AmbiguousIdError, NotFoundError, expect
 from interventions.health import Health, health
 from interventions.storage.history import History
-from interventions.storage.state import QueueState
-from interventions.storage.store import Limits, Store
+from interventions.storage.store import Limits, QueueState, Store
 from interventions.times import utc_now
 
 if TYPE_CHECKING:
@@ -94,6 +101,11 @@ class QueueReader:
     def entries(self) -> tuple[Entry, ...]:
         """What is in the queue now: open entries and the latest closed ones."""
         return self.store.read().entries
+
+    def turns_needed(self) -> set[int]:
+        """The turns that a failure waits with, in an open entry or in the emergency log."""
+        # The log first, from which `drain` moves failures into entries.
+        return self._logs.waiting_turns() | turns_needed(self.entries())
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The closed entries, those of the archive included, the latest first."""

@@ -17,6 +17,7 @@ from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
+from unified_flow.engine.retried_interventions import resolve_taken_over
 from unified_flow.engine.services import Services
 from unified_flow.engine.takeover import take_over
 from unified_flow.engine.telemetry.query_log import LogRequest
@@ -66,7 +67,7 @@ class UnifiedFlow:
     def __init__(self, services: Services) -> None:
         self.services = services
         self._refreshing = FewThreads(1, "refresh")
-        self._ephemeral = EphemeralTurns(services.turns, services.queue, services.reporting)
+        self._ephemeral = EphemeralTurns(services)
 
     @classmethod
     def from_config(
@@ -161,11 +162,14 @@ class UnifiedFlow:
                 if earlier is not None and ledger.turn.history is None:
                     await ledger.record_always(HistoryRead(phase="query_analyzer", turns=earlier))
                 try:
-                    return await self._dispatch(ledger, run, log)
+                    turn = await self._dispatch(ledger, run, log)
                 except PhaseError as exc:
                     if exc.answer != "silence":
                         raise
                     return exc.turn
+                if turn.taken_over:
+                    await asyncio.to_thread(resolve_taken_over, turn, self.services)
+                return turn
 
         if not may_be_repeated:
             return await answer()

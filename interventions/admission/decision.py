@@ -23,6 +23,7 @@ from interventions.entry import (
     is_snoozed,
     open_ones,
     severity_rank,
+    turns_of,
 )
 from interventions.storage.store import AdmissionKind, Limits
 
@@ -146,19 +147,19 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
         "last_seen": max(entry["last_seen"], failure["last_seen"]),
         "severity": min(entry["severity"], failure["severity"], key=severity_rank),
     }
-    turn = failure["turn_id"] if failure["turn_id"] != entry["turn_id"] else 0
-    if turn:
+    turns = [turn for turn in turns_of(failure) if turn != entry["turn_id"]]
+    if turns:
         # Which other turns the entry blocks; the storage keeps them, however many there are.
-        changed["turns"] = _with_latest(entry.get("turns"), turn)
+        changed["turns"] = _with_latest(entry.get("turns"), turns)
     if failure["fingerprint"] == entry["fingerprint"]:
         changed["latest_sample"] = sample_of(failure)
     else:
-        changed["merged"] = _merge(entry.get("merged") or [], failure, turn)
+        changed["merged"] = _merge(entry.get("merged") or [], failure, turns)
     return changed
 
 
-def _with_latest(turns: list[int] | None, turn: int) -> list[int]:
-    return [*(known for known in turns or () if known != turn), turn]
+def _with_latest(turns: list[int] | None, latest: list[int]) -> list[int]:
+    return [*(known for known in turns or () if known not in latest), *latest]
 
 
 def _sum(count: int, more: int) -> int:
@@ -186,11 +187,11 @@ def _short(text: str) -> str:
     return text[:_MERGED_TEXT] + "[... whole in the error log]" if cut else text
 
 
-def _merge(rows: list[MergedFailure], failure: Entry, turn: int) -> list[MergedFailure]:
-    """`turn` is one that the entry did not begin with, or 0."""
+def _merge(rows: list[MergedFailure], failure: Entry, turns: list[int]) -> list[MergedFailure]:
+    """`turns` are those that the entry did not begin with."""
     for number, row in enumerate(rows):
         if row.get("fingerprint") == failure["fingerprint"]:
-            again = _counted(row, failure, turn)
+            again = _counted(row, failure, turns)
             if "sample" in row:
                 again["sample"] = _small_sample(failure)
             return [*rows[:number], again, *rows[number + 1 :]]
@@ -198,7 +199,7 @@ def _merge(rows: list[MergedFailure], failure: Entry, turn: int) -> list[MergedF
         # The last row counts all further ones; each is whole in the error log.
         if rows[-1].get("fingerprint"):
             rows = [*rows, {"fingerprint": "", "error_type": "(others)", "count": 0}]
-        return [*rows[:-1], _counted(rows[-1], failure, turn)]
+        return [*rows[:-1], _counted(rows[-1], failure, turns)]
     new: MergedFailure = {
         "fingerprint": failure["fingerprint"],
         "type": failure["type"],
@@ -210,8 +211,8 @@ def _merge(rows: list[MergedFailure], failure: Entry, turn: int) -> list[MergedF
         "first_seen": failure["first_seen"],
         "last_seen": failure["last_seen"],
     }
-    if turn:
-        new["turns"] = [turn]
+    if turns:
+        new["turns"] = turns
     if regression_of := failure.get("regression_of"):
         new["regression_of"] = regression_of
     if len(rows) < MERGED_WITH_SAMPLE:
@@ -219,7 +220,7 @@ def _merge(rows: list[MergedFailure], failure: Entry, turn: int) -> list[MergedF
     return [*rows, new]
 
 
-def _counted(row: MergedFailure, failure: Entry, turn: int) -> MergedFailure:
+def _counted(row: MergedFailure, failure: Entry, turns: list[int]) -> MergedFailure:
     """The row with one more occurrence; it takes the worse of both severities."""
     severities = (row.get("severity", failure["severity"]), failure["severity"])
     again: MergedFailure = {
@@ -228,6 +229,6 @@ def _counted(row: MergedFailure, failure: Entry, turn: int) -> MergedFailure:
         "count": _sum(row.get("count", 1), failure["occurrences"]),
         "last_seen": failure["last_seen"],
     }
-    if turn:
-        again["turns"] = _with_latest(row.get("turns"), turn)
+    if turns:
+        again["turns"] = _with_latest(row.get("turns"), turns)
     return again

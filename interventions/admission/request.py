@@ -54,6 +54,7 @@ Count = Annotated[int, Field(ge=1, lt=MOST)]
 
 class InterventionRequest(BaseModel):
     """Only type, severity, phase, error_type, error_message, session_id and turn_id are needed.
+    `turns` are others that the failure has stopped beside its own.
 
     A naive datetime is refused. Fields of a newer version are kept. It is redacted when written,
     not before: until then it holds what the caller gave.
@@ -90,6 +91,7 @@ class InterventionRequest(BaseModel):
     last_seen: Moment = Field(default_factory=lambda data: data["created_at"])
     latest_sample: dict[str, Any] | None = None
     merged: list[dict[str, Any]] = Field(default_factory=list)
+    turns: list[Number] = Field(default_factory=list)
 
     retry_of: str | None = None
     regression_of: str | None = None

@@ -31,7 +31,6 @@ from interventions.cli.terminal import (
     note_others,
     say,
     say_json,
-    with_home,
 )
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
@@ -72,9 +71,8 @@ def retry(
             "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
         ),
     ] = False,
-    jobs: Annotated[
-        int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")
-    ] = 4,
+    canary: options.Canary = None,
+    jobs: options.Jobs = 4,
     yes: Yes = False,
     from_phase: options.FromPhase = None,
     rerun_tools: options.RerunTools = False,
@@ -107,8 +105,10 @@ def retry(
     if everything:
         # Each turn asked a question of its own.
         request = replace(request, answer=None)
-        _retry_all(queue, entry, request, jobs=jobs, yes=yes, as_json=as_json)
+        _retry_all(queue, entry, request, canary, jobs=jobs, yes=yes, as_json=as_json)
         return
+    if canary is not None:
+        raise UsageError("--canary says which of many turns goes first: use it with --all")
     if edit:
         request = replace(request, edit=edit_text)
     _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
@@ -139,7 +139,7 @@ def _retry_one(
         raise typer.Exit(Code.FAILED) from error
     except QueueError as error:
         if as_json:
-            refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
+            refused = {"error": redact_text(str(error)), "hint": error.hint}
             say_json({**view, "resolved": False, "refused": refused})
         raise
     except KeyboardInterrupt:
@@ -178,43 +178,79 @@ def _retry_all(
     queue: InterventionQueue,
     entry: Entry,
     request: RetryRequest,
+    canary: int | None,
     *,
     jobs: int,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Exits with 1 if a turn failed, in whatever phase; what was got past is resolved, verified."""
     find_resumer()
     waiting = waiting_turns(entry, queue.entries())
     turns = [turn for turn in waiting if turn.alike]
     others = [turn for turn in waiting if not turn.alike]
     if others and (yes or _takes_others(others)):
         turns, others = waiting, []
+
+    def again() -> str:
+        holders = (queue.find(turn.entry["id"]) for turn in turns)
+        return f"interventions retry {short_id(next(filter(is_open, holders), entry)['id'])} --all"
+
+    view: dict[str, object] = {"id": entry["id"], "not_alike": [turn.turn_id for turn in others]}
+    retry_turns(
+        {turn.turn_id: turn.named for turn in turns},
+        queue.home,
+        request,
+        canary=canary,
+        jobs=jobs,
+        again=again,
+        view=view if as_json else None,
+    )
+
+
+def retry_turns(
+    turns: dict[int, str | None],
+    home: Path,
+    request: RetryRequest,
+    *,
+    canary: int | None,
+    jobs: int,
+    again: Callable[[], str],
+    view: dict[str, object] | None,
+) -> None:
+    """`retry_all`, told to a person, or as one object with what is in `view`. `again` is the
+    command that goes on with what is left. Exits with 1 if a turn failed, in whatever phase.
+
+    Raises UsageError for a `canary` that is not among the turns.
+    """
+    as_json = view is not None
+    if canary is not None:
+        if canary not in turns:
+            raise UsageError(f"--canary: turn {canary} is not among the {len(turns)} that wait")
+        turns = {canary: turns[canary]} | turns
     if not as_json and len(turns) > 1:
-        note(f"{len(turns)} turns wait for this fix; turn {turns[0].turn_id} goes first")
+        note(f"{len(turns)} turns wait for this fix; turn {next(iter(turns))} goes first")
     outcomes, interrupted = retry_all(
         turns,
-        queue.home,
+        home,
         request,
         jobs=jobs,
         progress=(lambda *_: None) if as_json else _show,
         interrupted=_say_interrupted,
     )
     counts = Counter(outcome.status for outcome in outcomes)
-    if as_json:
+    if view is not None:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
             rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
-        left = [turn.turn_id for turn in others]
-        say_json({"id": entry["id"], **rows, "not_alike": left, "interrupted": interrupted})
+        say_json(view | rows | {"interrupted": interrupted})
     else:
         say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
+    if not interrupted and not counts["passed"] and (untried := _untried(outcomes)):
+        note(f"is it that turn alone? another first: {again()} --canary {untried}")
     if interrupted:
-        holders = (queue.find(turn.entry["id"]) for turn in turns)
-        name = short_id(next(filter(is_open, holders), entry)["id"])
-        note(f"interrupted; to go on: interventions retry {name} --all")
+        note(f"interrupted; to go on: {again()}")
         # Running turns are not waited for: their journals hold what they have done, and no lock
         # outlives this process.
         sys.stdout.flush()
@@ -222,6 +258,13 @@ def _retry_all(
         os._exit(Code.INTERRUPTED)
     if code := _code_of_all(outcomes):
         raise typer.Exit(code)
+
+
+def _untried(outcomes: Sequence[RetriedTurn]) -> int | None:
+    """The first turn that was skipped because the one before it failed."""
+    failed = any(outcome.status == "failed" for outcome in outcomes)
+    skipped = (o.turn_id for o in outcomes if o.status == "skipped" and o.error is None)
+    return next(skipped, None) if failed else None
 
 
 def _takes_others(turns: Sequence[WaitingTurn]) -> bool:

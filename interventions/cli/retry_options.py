@@ -32,3 +32,8 @@ ToolsDone = Annotated[
 ]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
 OfResumer = Annotated[Mapping[str, Any] | None, RegisteredOptions(OPTIONS_GROUP)]
+Canary = Annotated[
+    int | None,
+    typer.Option(metavar="TURN", help="With --all: the turn that goes first.", show_default=False),
+]
+Jobs = Annotated[int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")]

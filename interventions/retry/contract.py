@@ -141,6 +141,8 @@ class RetryResult:
 
 
 class Resumer(Protocol):
+    """One that has a `close()` may keep until then what its turns share."""
+
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError if the turn cannot be resumed, and then nothing has happened; whatever
         else it raises means that the turn failed again, as does a result that `failed_again`."""

@@ -62,14 +62,19 @@ def registered(group: str, what: str) -> Any:
     return None
 
 
-def retry(home: Path, request: RetryRequest) -> RetryResult:
+def done_with(resumer: Resumer) -> None:
+    """What it has kept for further turns goes."""
+    if callable(close := getattr(resumer, "close", None)):
+        close()
+
+
+def retry(home: Path, request: RetryRequest, resumer: Resumer) -> RetryResult:
     """Resume the turn. Raises RetryFailedError, NoResumerError or another QueueError."""
     if not request.turn_id:
         raise ConflictError(
             f"{request.intervention_id} belongs to no turn, so there is nothing to retry",
             hint="mend the cause and resolve it with a note",
         )
-    resumer = find_resumer()
     try:
         result = resumer.retry(home, request)
     except QueueError:

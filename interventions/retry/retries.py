@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +13,14 @@ from interventions.errors import ConflictError, NoResumerError, QueueError
 from interventions.plaintext import one_line
 from interventions.retry.contract import (
     ANSWERED_BEFORE,
+    Resumer,
     RetriedEntry,
     RetryFailedError,
     RetryRequest,
     RetryResult,
     StillOpenError,
 )
-from interventions.retry.entry_points import retry
+from interventions.retry.entry_points import done_with, find_resumer, retry
 from interventions.secrets.redaction import redact_text
 from interventions.view.others import turns_of_others
 
@@ -45,7 +46,7 @@ def retry_entry(
     """
     before = entry_to_retry(queue, request.intervention_id or "", expected_version)
     try:
-        result = retry(queue.home, request)
+        result = _retry_once(queue.home, request)
     except QueueError:
         now = queue.find(before["id"])
         if now["resolved_at"] is None:
@@ -61,6 +62,14 @@ def retry_entry(
             hint=f"interventions show {short_id(now['id'])}",
         )
     return RetriedEntry(now, result, result.why_open)
+
+
+def _retry_once(home: Path, request: RetryRequest) -> RetryResult:
+    resumer = find_resumer()
+    try:
+        return retry(home, request, resumer)
+    finally:
+        done_with(resumer)
 
 
 def entry_to_retry(
@@ -133,6 +142,11 @@ class WaitingTurn:
     entry: Entry
     alike: bool = True
 
+    @property
+    def named(self) -> str | None:
+        """The entry, if it is the turn's own."""
+        return self.entry["id"] if self.entry["turn_id"] == self.turn_id else None
+
 
 @dataclass(frozen=True)
 class RetriedTurn:
@@ -178,7 +192,7 @@ def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
 
 
 def retry_all(
-    turns: list[WaitingTurn],
+    turns: Mapping[int, str | None],
     home: Path,
     request: RetryRequest,
     *,
@@ -188,7 +202,8 @@ def retry_all(
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[RetriedTurn], bool]:
     """Retry one turn; if it passes, retry the others, `jobs` at a time. Returns the result of each,
-    and whether it was interrupted. `request` is sent for each, under its own turn.
+    and whether it was interrupted. `turns` are in their order, each with the entry that is its own,
+    if any; `request` is sent for each, under its own turn.
 
     A turn that has nothing left to do, or that another process is resuming, is skipped, so that an
     interrupted run can be repeated. Once `stop` returns true no turn begins, and running ones
@@ -200,70 +215,72 @@ def retry_all(
 
     done: list[RetriedTurn] = []
     rest = list(turns)
+    resumer = find_resumer()
+
+    def try_turn(turn_id: int) -> RetriedTurn:
+        if stop():
+            return RetriedTurn(turn_id, "skipped", INTERRUPTED)
+        own = replace(request, turn_id=turn_id, intervention_id=turns[turn_id])
+        return _retry_turn(home, own, resumer)
 
     def report(outcome: RetriedTurn) -> None:
         done.append(outcome)
         progress(outcome, len(done), len(turns))
 
-    def skip(left: Iterable[WaitingTurn], why: str) -> None:
-        for turn in left:
-            report(RetriedTurn(turn.turn_id, "skipped", why))
+    def skip(left: Iterable[int], why: str) -> None:
+        for turn_id in left:
+            report(RetriedTurn(turn_id, "skipped", why))
 
     while rest:
         first = rest.pop(0)
         try:
-            canary = _retry_turn(first, home, stop, request)
+            canary = try_turn(first)
         except KeyboardInterrupt:
             skip((first, *rest), INTERRUPTED)
             return done, True
         report(canary)
         if canary.status == "failed":
             skip(rest, f"turn {canary.turn_id} was tried first and failed")
+            done_with(resumer)
             return done, False
         if canary.status == "passed":
             break
     pool = ThreadPoolExecutor(max_workers=jobs)
-    running = {pool.submit(_retry_turn, turn, home, stop, request): turn for turn in rest}
+    running = {pool.submit(try_turn, turn_id): turn_id for turn_id in rest}
     try:
         for future in as_completed(running):
             report(future.result())
     except KeyboardInterrupt:
         reported = {outcome.turn_id for outcome in done}
-        unused = {future: turn for future, turn in running.items() if future.cancel()}
-        left = [
-            f for f, turn in running.items() if f not in unused and turn.turn_id not in reported
-        ]
+        unused = {future: turn_id for future, turn_id in running.items() if future.cancel()}
+        left = [f for f, turn_id in running.items() if f not in unused and turn_id not in reported]
         with suppress(KeyboardInterrupt, TimeoutError):  # the second one may come at any moment
             interrupted(len(left))
             for future in as_completed(left, timeout=PATIENCE_S):
                 report(future.result())
         reported = {outcome.turn_id for outcome in done}
-        still = (running[f] for f in left if running[f].turn_id not in reported)
+        still = (running[f] for f in left if running[f] not in reported)
         skip(still, STOPPED)
         skip(unused.values(), INTERRUPTED)
         return done, True
     finally:
         # Turns that still run, after Ctrl-C or without a resumer, are not waited for.
         pool.shutdown(wait=False, cancel_futures=True)
+    done_with(resumer)
     return done, False
 
 
-def _retry_turn(
-    turn: WaitingTurn, home: Path, stop: Callable[[], bool], request: RetryRequest
-) -> RetriedTurn:
-    if stop():
-        return RetriedTurn(turn.turn_id, "skipped", INTERRUPTED)
-    own = turn.turn_id == turn.entry["turn_id"]
-    named = turn.entry["id"] if own else None
+def _retry_turn(home: Path, request: RetryRequest, resumer: Resumer) -> RetriedTurn:
+    turn_id = request.turn_id
     try:
-        result = retry(home, replace(request, turn_id=turn.turn_id, intervention_id=named))
+        result = retry(home, request, resumer)
     except RetryFailedError as error:
-        return RetriedTurn(turn.turn_id, "failed", str(error))
+        return RetriedTurn(turn_id, "failed", str(error))
     except NoResumerError:
         raise
     except QueueError as error:
-        return RetriedTurn(turn.turn_id, "skipped", str(error), error)
+        return RetriedTurn(turn_id, "skipped", str(error), error)
     if result.failed:
         what = f"it got past its phase, then failed in {result.phase} ({_reported_in(result)})"
-        return RetriedTurn(turn.turn_id, "failed", what, unreported=result.intervention_id is None)
-    return RetriedTurn(turn.turn_id, "passed", result.status or "done")
+        return RetriedTurn(turn_id, "failed", what, unreported=result.intervention_id is None)
+    return RetriedTurn(turn_id, "passed", result.status or "done")

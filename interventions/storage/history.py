@@ -30,7 +30,6 @@ from interventions.entry import (
 from interventions.home import (
     archive_file,
     error_log_folder,
-    error_logs,
     history_index,
     open_private,
     transitions_file,
@@ -40,7 +39,7 @@ from interventions.storage.queue_file import reading
 from interventions.storage.store import EntryFigures, figures_of
 from interventions.times import from_text
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
 -- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
@@ -58,7 +57,7 @@ CREATE INDEX transition_id ON transition (id, at);
 CREATE INDEX transition_at ON transition (at);
 CREATE INDEX transition_upkeep ON transition (action) WHERE id IS NULL;
 -- Failures of the logs, and the entry that holds each: those without one were dropped.
-CREATE TABLE failure (id TEXT UNIQUE, holder, admission, reason, urgency, log, at, length);
+CREATE TABLE failure (id TEXT UNIQUE, holder, admission, reason, urgency, log, at, length, turns);
 CREATE INDEX failure_holder ON failure (holder);
 CREATE INDEX failure_dropped ON failure (urgency) WHERE holder IS NULL;
 -- What was dropped and is in an entry all the same: drained, or a sample of one that is archived.
@@ -71,6 +70,7 @@ _ENDING_BYTES = 64
 _PAGE = 500
 # What could not be put back counts as closed before any time, and is not kept.
 _BEFORE_ALL, _KEPT = "0", "1"
+_WAITING = "WHERE holder IS NULL AND (id IS NULL OR id NOT IN (SELECT failure FROM held))"
 
 Place = tuple[int, int]  # offset and length of a line
 Mark = tuple[int, int, int]  # inode, size and time of a file
@@ -81,7 +81,6 @@ class History:
     """Every method raises StorageError if a file cannot be read."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
         self._archive, self._journal = archive_file(home), transitions_file(home)
         self._logs = error_log_folder(home)
         self._index = _Connections(history_index(home))
@@ -172,10 +171,15 @@ class History:
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         """How many failures were dropped and are in no entry, and their lines, the oldest critical
         first; a line is read when it is asked for."""
-        where = "WHERE holder IS NULL AND (id IS NULL OR id NOT IN (SELECT failure FROM held))"
-        sql = f"SELECT log, at, length FROM failure {where} ORDER BY urgency"
+        sql = f"SELECT log, at, length FROM failure {_WAITING} ORDER BY urgency"
         rows = self._rows(sql, files=self._files("emergency_"))
         return len(rows), self._logged(rows)
+
+    def waiting_turns(self) -> set[int]:
+        """The turns that the failures in `waiting` have stopped."""
+        sql = f"SELECT turns FROM failure {_WAITING}"
+        rows = self._rows(sql, files=self._files("emergency_"))
+        return {int(turn) for (turns,) in rows for turn in turns.split()}
 
     def failures_of(self, intervention_id: str) -> Iterator[dict[str, Any]]:
         """The lines of all failures that this entry holds, its own first."""
@@ -256,7 +260,12 @@ class History:
 
     def _files(self, logs: str = "") -> list[Path]:
         """With the logs whose names begin so."""
-        return [*error_logs(self._home, logs), self._journal, self._archive]
+        try:
+            names = sorted(os.listdir(self._logs))  # noqa: PTH208 - asked by every command
+        except FileNotFoundError:
+            names = []
+        wanted = (name for name in names if name.startswith(logs) and name.endswith(".jsonl"))
+        return [*(self._logs / name for name in wanted), self._journal, self._archive]
 
     def _entries(self, places: Iterable[Sequence[int]]) -> Iterator[Entry]:
         for record in self._lines(self._archive, places):
@@ -375,10 +384,16 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
     with suppress(ValueError, TypeError):
         moment = from_text(line.get("created_at") or "").timestamp()
         urgency = severity_rank(line.get("severity")) * 1e12 + moment
-    row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place)
-    run("INSERT OR IGNORE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    turns = "" if holder else " ".join(map(str, _turns_of(line)))
+    row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place, turns)
+    run("INSERT OR IGNORE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     if holder and holder == name:
         run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (name,))
+
+
+def _turns_of(line: dict[str, Any]) -> list[int]:
+    found = [line.get("turn_id"), *(line.get("turns") or ())]
+    return [turn for turn in found if isinstance(turn, int) and turn]
 
 
 def _plain(record: Mapping[str, Any]) -> Entry:

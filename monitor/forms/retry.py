@@ -241,7 +241,7 @@ class RetryForm(Form):
         with watched_turns(home, ids, self._show_progress, tried):
             try:
                 retry_all(
-                    list(self._turns),
+                    {turn.turn_id: turn.named for turn in self._turns},
                     home,
                     request,
                     jobs=JOBS,

@@ -165,7 +165,7 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
     assert with_lost_turns(queue.entries(), home, JournalReader()) == []
     assert state() == before
     queue.dismiss(entry["id"], "n")
-    ephemeral = EphemeralTurns(archive.store, queue, flow.services.reporting)
+    ephemeral = EphemeralTurns(flow.services)
     asyncio.run(ephemeral.remove_closed())
     assert folder.joinpath(NAME).read_bytes() == before[str(folder / NAME)]
 

@@ -133,8 +133,10 @@ def served(model_server: ModelServer) -> dict[str, str]:
 def test_nothing_in_it_is_damaged(old: Old) -> None:
     queue = old.queue("doctor", "--check")
     assert "21 entries, 16 open" in queue
-    flow = json.loads(old.flow("doctor", "--json"))
-    assert [check["name"] for check in flow["checks"] if not check["ok"]] == []
+    # What its killed processes had left reaches a person now.
+    for code, told in ((1, ["cut off"]), (0, [])):
+        flow = json.loads(old.flow("doctor", "--json", code=code))
+        assert [check["name"] for check in flow["checks"] if not check["ok"]] == told
 
 
 # The queue

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -200,7 +199,7 @@ def test_a_failure_that_is_not_to_be_kept_stays_until_its_intervention_is_closed
     error = asyncio.run(ask(flow_at(home, docs, model_server), persist=False))
     assert isinstance(error, PhaseError)
     queue = InterventionQueue(home)
-    kept = EphemeralTurns(wire(home).turns, queue, Counter())
+    kept = EphemeralTurns(wire(home))
     assert asyncio.run(kept.remove_closed()) == 0
     assert folders(home) == ["turn_000001"]
     queue.resolve(str(error.intervention_id), "the server is up again")
@@ -217,9 +216,7 @@ def test_a_service_looks_by_itself_what_is_still_needed(
     async def run() -> None:
         async with flow_at(home, docs, model_server) as flow:
             services = flow.services
-            flow._ephemeral = EphemeralTurns(
-                services.turns, services.queue, services.reporting, lambda: clock[0]
-            )
+            flow._ephemeral = EphemeralTurns(services, lambda: clock[0])
             with pytest.raises(PhaseError) as raised:
                 await flow.process("s", QUESTION, persist=False)
             services.queue.dismiss(str(raised.value.intervention_id), "known")

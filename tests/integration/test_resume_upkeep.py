@@ -11,19 +11,23 @@ import stat
 import subprocess
 import sys
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interventions import InterventionQueue
+from interventions import InterventionQueue, InterventionRequest
 from interventions.entry import short_id, turns_needed
 from interventions.home import lock_file
+from interventions.recovery import recover
 from interventions.storage.lock import FairLock
 from tests import forked
 from tests.answers import QUESTION, Turns, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
+from unified_flow.engine.ephemeral_turns import EphemeralTurns
+from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
@@ -336,3 +340,45 @@ def test_the_card_tells_what_helped_before(
     shown = cli(home, "interventions", "show", regression["id"]).stdout
     # In the same words, after the entry that it closed.
     assert f"{short_id(entry['id'])}: restarted the server (verified, " in shown
+
+
+def test_a_turn_stays_as_long_as_its_failure_waits_in_the_emergency_log(
+    home: Path, docs: Path
+) -> None:
+    """The queue is full: the failure is dropped, drained later, and its turn can be resumed."""
+    small = InterventionQueue(home, max_size=1)
+    small.put(
+        InterventionRequest(
+            type="error",
+            severity="high",
+            phase="save",
+            error_type="Other",
+            error_message="m",
+            session_id="s",
+            turn_id=0,
+        )
+    )
+
+    async def fail() -> PhaseError:
+        async with scripted_flow(home, docs, synthesis=RuntimeError("down")) as flow:
+            flow = UnifiedFlow(replace(flow.services, queue=small))
+            with pytest.raises(PhaseError) as raised:
+                await flow.process("s", QUESTION, persist=False)
+            return raised.value
+
+    error = asyncio.run(fail())
+    assert error.intervention_id is None
+    ephemeral = EphemeralTurns(scripted_flow(home, docs).services)
+    assert asyncio.run(ephemeral.remove_closed()) == 0
+    assert small.turns_needed() == {1}
+    small.resolve(small.entries()[0]["id"], "mended")
+    (name,) = recover(small, lost=False).put.values()
+    assert small.turns_needed() == {1}
+
+    async def resume() -> str:
+        flow = scripted_flow(home, docs)
+        return (await resume_turn(flow, 1, ResumeRequest(note="up again"))).status
+
+    assert asyncio.run(resume()) == "answered"
+    assert small.find(name)["resolution"] == "up again"
+    assert small.turns_needed() == set()

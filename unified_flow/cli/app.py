@@ -69,6 +69,7 @@ Commands.table = {
             "list": "turns:list_turns",
             "show": "turns:show_turn",
             "abandon": "turns:abandon",
+            "recover": "recovery:recover",
             "salvage": "turns:salvage",
             "prune": "turns:prune",
         },

@@ -64,12 +64,14 @@ def ask(
 
         from unified_flow.cli.live import note_undeclared
         from unified_flow.cli.permission_question import terminal_asker
+        from unified_flow.cli.recovery import note_dead_turns
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
 
         named = session_named(session, home)
         asker = None if machine or batch else terminal_asker()
         flow = UnifiedFlow.from_config(home, **chosen, asker=asker)
+        note_dead_turns(flow.services)
         _warn_if_crowded(flow)
         note_undeclared(flow.services)
         with logged(flow.services.home):

@@ -17,6 +17,8 @@ from interventions.home import make_private_folder, state_folder
 from interventions.retry.entry_points import describe_lost_turns, find_turn_reader, with_lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
+from unified_flow.cli.recovery import ALL as RECOVER_ALL
+from unified_flow.cli.recovery import described
 from unified_flow.cli.terminal import say_object
 from unified_flow.errors import ConfigError, InputError, RecipeError, UnifiedFlowError
 from unified_flow.phases import NAMES
@@ -92,6 +94,7 @@ async def check_all(services: Services) -> list[Finding]:
         _checked("sessions", lambda: _sessions(services)),
         _checked("memory", lambda: _memories(services)),
         _checked("queue", lambda: _queue(services)),
+        *await _dead_turns(services),
         *_lost_turns(services),
         _checked("guardrails", lambda: _rules(services)),
         *[finding async for finding in _moderation(services)],
@@ -211,6 +214,16 @@ def _memories(services: Services) -> str:
 def _queue(services: Services) -> str:
     health = services.queue.health()
     return f"{health['unresolved']} open, {health['queue_health']}"
+
+
+async def _dead_turns(services: Services) -> list[Finding]:
+    """Turns whose process died, which are reported now; nothing where all is well."""
+    from unified_flow.engine.dead_turns import report_dead_turns, unended_turns
+
+    turns = services.turns
+    gone = await unended_turns(turns)
+    dead = await report_dead_turns(turns, services.queue, services.query_log, among=gone)
+    return [Finding("cut off", False, described(dead), RECOVER_ALL)] if dead else []
 
 
 def _lost_turns(services: Services) -> Iterator[Finding]:

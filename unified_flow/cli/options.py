@@ -13,9 +13,11 @@ from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
 from interventions.cli.options import Home as Home
 from interventions.cli.options import Yes as Yes
+from interventions.cli.retry_options import Canary as Canary
 from interventions.cli.retry_options import Edit as Edit
 from interventions.cli.retry_options import FromPhase as FromPhase
 from interventions.cli.retry_options import Grant as Grant
+from interventions.cli.retry_options import Jobs as Jobs
 from interventions.cli.retry_options import NoteText as NoteText
 from interventions.cli.retry_options import RerunTools as RerunTools
 from interventions.cli.retry_options import ToolsDone as ToolsDone

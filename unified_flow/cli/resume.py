@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 
 def resume(
-    name: options.TurnOrIntervention,
+    name: options.TurnOrIntervention = "",
     from_phase: options.FromPhase = None,
     rerun_tools: options.RerunTools = False,
     tools_done: options.ToolsDone = False,
     edit: options.Edit = False,
     note_text: options.NoteText = "",
     grant: options.Grant = None,
+    interrupted: Annotated[
+        bool, typer.Option("--interrupted", help="The same as: unified-flow turns recover --all.")
+    ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
     **chosen: Unpack[options.TurnOptions],
@@ -50,6 +53,13 @@ def resume(
     to do (or not from there), 3 no such turn, 4 a phase failed and could not be queued, 5 it is
     being resumed elsewhere.
     """
+    if bool(name) == interrupted:
+        raise typer.BadParameter("name a turn or an intervention, or give --interrupted")
+    if interrupted:
+        from unified_flow.cli.recovery import recover
+
+        recover(True, note_text=note_text, as_json=as_json, home=home)
+        return
     with refused_as_json(as_json):
         import asyncio
 

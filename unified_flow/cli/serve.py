@@ -44,6 +44,7 @@ def serve(
     Settings: the table [serve]. Tokens come from the variables RAG_CLIENT_TOKEN and
     RAG_TRIAGE_TOKEN, or from files. It needs: pip install 'unified-flow[serve]'
     """
+    from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.errors import ConfigError
     from unified_flow.wiring import wire
 
@@ -55,14 +56,14 @@ def serve(
             hint="pip install 'unified-flow[serve]'",
         ) from exc
     given = {"host": host, "port": port}
-    run(
-        wire(
-            home,
-            **chosen,
-            policy=policy,
-            serve={key: value for key, value in given.items() if value is not None} or None,
-        )
+    services = wire(
+        home,
+        **chosen,
+        policy=policy,
+        serve={key: value for key, value in given.items() if value is not None} or None,
     )
+    note_dead_turns(services)
+    run(services)
 
 
 def serve_model(

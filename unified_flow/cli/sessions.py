@@ -121,7 +121,6 @@ def delete_session(
     """
     from datetime import UTC, datetime
 
-    from interventions.entry import turns_needed
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume.housekeeping import prunable, prune
@@ -135,7 +134,7 @@ def delete_session(
     book.forget(session)
     grants_of(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
-    keep = turns_needed(queue_at(home).entries())
+    keep = queue_at(home).turns_needed()
     old = wait_for(prunable(archive.store, keep, datetime.now(UTC), newest=True))
     gone = wait_for(prune(archive.store, [turn_id for turn_id in old if turn_id in own]))
     if as_json:

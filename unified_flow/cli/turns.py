@@ -186,7 +186,6 @@ def prune(
     \b
     unified-flow turns prune --older-than 30d --dry-run
     """
-    from interventions.entry import turns_needed
     from interventions.queue import queue_at
     from interventions.times import parse_duration, utc_now
     from unified_flow.lib.threads import wait_for
@@ -197,10 +196,7 @@ def prune(
     if age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
     turns, before = turn_store(find_home(home)), utc_now() - age
-
-    def keep() -> set[int]:
-        return turns_needed(queue_at(home).entries())
-
+    keep = queue_at(home).turns_needed
     chosen = wait_for(housekeeping.prunable(turns, keep(), before))
     done = 0
     if not dry_run:

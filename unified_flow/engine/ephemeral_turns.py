@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
-from interventions import InterventionQueue
-from interventions.entry import turns_needed
 from interventions.errors import QueueError
+from unified_flow.engine.dead_turns import report_dead_turns
+from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.turns.archive import read_turn
@@ -27,21 +26,13 @@ EVERY_S = 60.0
 
 
 class EphemeralTurns:
-    """The turns of one home, those that earlier processes have left included. `reporting` holds
-    turns that no intervention names yet."""
+    """The turns of one home, those that earlier processes have left included."""
 
-    def __init__(
-        self,
-        turns: TurnStore,
-        queue: InterventionQueue,
-        reporting: Counter[int],
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._turns = turns
-        self._queue = queue
+    def __init__(self, services: Services, clock: Callable[[], float] = monotonic) -> None:
+        self._turns, self._queue = services.turns, services.queue
+        self._log, self._reporting = services.query_log, services.reporting
         self._clock = clock
         self._waiting: set[int] | None = None
-        self._reporting = reporting
         self._next_at = 0.0
         self._look: asyncio.Future[int] | None = None
 
@@ -63,42 +54,43 @@ class EphemeralTurns:
     async def remove_closed(self) -> int:
         """How many were removed. Never raises: the next look may have more luck."""
         try:
+            await report_dead_turns(self._turns, self._queue, self._log)
             if self._waiting is None:
                 self._waiting = await ephemeral_ids(self._turns)
             reported = {
                 turn for turn in self._waiting if not self._reporting[turn]
             }  # before the queue
-            closed = reported - await asyncio.to_thread(self._needed)
+            closed = reported - await asyncio.to_thread(self._queue.turns_needed)
             removed = {turn_id for turn_id in closed if await self._remove(turn_id)}
             self._waiting -= removed
+            if left := closed - removed:
+                await report_dead_turns(self._turns, self._queue, self._log, among=sorted(left))
             return len(removed)
         except (OSError, QueueError) as exc:
             logger.warning("turns that are not kept stay for now: %s", exc)
             return 0
 
-    def _needed(self) -> set[int]:
-        return turns_needed(self._queue.entries())
-
     async def _remove(self, turn_id: int) -> bool:
-        """Not while somebody runs it (it has begun just now, or is being resumed), nor what a newer
-        version has written."""
+        """Not while somebody runs it (it has begun just now, or is being resumed), nor if its
+        process died and nobody knows, nor what a newer version has written."""
         with suppress(FileNotFoundError):
             try:
                 lease = await self._turns.open(turn_id)
             except BlockingIOError:
                 return False
             try:
-                if await self._is_newer(turn_id):
+                if await self._must_stay(turn_id):
                     return False
                 await lease.remove()
             finally:
                 await lease.release()
         return True
 
-    async def _is_newer(self, turn_id: int) -> bool:
+    async def _must_stay(self, turn_id: int) -> bool:
         with suppress(RetrievalError):
             try:
-                await read_turn(self._turns, turn_id)
+                turn, _ = await read_turn(self._turns, turn_id)
+                return bool(turn.turn_id) and turn.status == "running"
             except JournalVersionError:
                 return True
         return False

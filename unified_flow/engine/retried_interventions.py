@@ -6,6 +6,7 @@ entry makes room for it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -15,10 +16,13 @@ from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import JournalVersionError, NotResumableError
+from unified_flow.errors.turns import PROCESS_DIED, JournalVersionError, NotResumableError
 from unified_flow.lib.threads import wait_for
 from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import this_process
 from unified_flow.turns.turn import FINISHED, Turn
+
+logger = logging.getLogger("unified_flow")
 
 
 def retried_intervention(
@@ -39,7 +43,7 @@ def retried_intervention(
             if _is_of(entry, turn) and not turn.is_past(entry["phase"]):
                 return entry["id"], entry["phase"]
         wanted = failed or before
-        found = queue.find(wanted) if wanted is not None else _put_before_it_died(turn, queue)
+        found = queue.find(wanted) if wanted is not None else _not_in_the_journal(turn, queue)
     except NotResumableError:
         raise
     except QueueError:
@@ -69,25 +73,24 @@ def _must_be_this_turn(entry: Entry, turn: Turn) -> None:
         )
 
 
-def _put_before_it_died(turn: Turn, queue: InterventionQueue) -> Entry | None:
-    """The process may have died with the failure in the queue and not yet in the journal."""
+def _not_in_the_journal(turn: Turn, queue: InterventionQueue) -> Entry | None:
+    """The process may have died with the failure in the queue and not yet in the journal, or the
+    queue had no room, and the failure was drained since."""
+    phase = turn.failure.phase if turn.failure is not None else turn.stopped_in
     return next(
-        (
-            entry
-            for entry in queue.entries()
-            if entry["phase"] == turn.stopped_in and _is_of(entry, turn)
-        ),
+        (entry for entry in queue.entries() if entry["phase"] == phase and _is_of(entry, turn)),
         None,
     )
 
 
 def has_passed(entry: Entry, turn: Turn, retried: Collection[str]) -> bool:
-    """Whether the turn has passed what an open entry is about: an entry that is among `retried`, or
-    that only counts the turn. The journal says that its phase has completed since the failure, and
-    nothing went back behind that.
+    """Whether the turn has passed what an open entry is about: an entry that is among `retried`, of
+    the death of its process, or that only counts the turn. The journal says that its phase has
+    completed since the failure, and nothing went back behind that.
     """
     retry = turn.retry
-    own = entry["id"] in retried and _is_of(entry, turn)
+    meant = entry["id"] in retried or entry["error_type"] == PROCESS_DIED
+    own = meant and _is_of(entry, turn)
     if turn.status == "abandoned" or not (own or _counts(entry, turn)):
         return False
     if retry is not None and retry.intervention_id == entry["id"]:
@@ -134,6 +137,17 @@ def resolve_passed(
     if note is None or not solved:
         return Resolutions((), waiting)
     return Resolutions(queue.close_retried(solved, note, outcome=outcome, by=by, via=via), waiting)
+
+
+def resolve_taken_over(turn: Turn, services: Services) -> None:
+    """What is known of the death of its process is solved: its message was delivered again."""
+    note, by = "its message was delivered again, and it went on", this_process().user
+    try:
+        resolve_passed(
+            turn, services, note, about=frozenset(), outcome=turn.status, by=by, via="takeover"
+        )
+    except QueueError as exc:
+        logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 
 
 def awaited_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from interventions.errors import ConflictError, NotFoundError, QueueError
 from unified_flow.errors import RetrievalError
 
+# The `error_type` of an intervention about turns whose process died.
+PROCESS_DIED = "ProcessDied"
+
 
 class NoSuchTurnError(NotFoundError):
     pass

@@ -3,40 +3,100 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, TypeVar
 
 from interventions.retry.contract import Resumer, RetryRequest, RetryResult, Started
 from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
+from unified_flow.flow import UnifiedFlow
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
+from unified_flow.turns.turn import Turn
+
+T = TypeVar("T")
+
+STOP_S = 5.0  # that a turn has to say that it was interrupted
 
 
 class FlowResumer(Resumer):
-    """Resumes turns of `unified_flow`, each in an event loop of its own."""
+    """Resumes turns of `unified_flow` from any thread, in one event loop. Turns that were asked
+    with the same options share a flow, for to wire one costs more than most turns."""
+
+    def __init__(self) -> None:
+        self._flows: dict[tuple[Path, str], UnifiedFlow] = {}
+        self._wiring = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
         turn)."""
         turn_id = request.turn_id
+
+        def pick_flow(turn: Turn) -> UnifiedFlow:
+            options = turn.asked_with, dict(request.options)
+            key = home, json.dumps(options, sort_keys=True, default=str)
+            with self._wiring:
+                if key not in self._flows:
+                    self._flows[key] = flow_for(turn, home, **request.options)
+                return self._flows[key]
+
         try:
+            wanted = _wanted(request)
             ready = prepare(
-                home,
-                turn_id,
-                _wanted(request),
-                pick_flow=lambda turn: flow_for(turn, home, **request.options),
-                ask=request.ask,
-                edit=request.edit,
+                home, turn_id, wanted, pick_flow=pick_flow, ask=request.ask, edit=request.edit
             )
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
+        observer = _follower(request.started)
         with logged(home):
-            return asyncio.run(resume_prepared(ready, observer=_follower(request.started)))
+            return self._run(resume_prepared(ready, observer=observer, stays_open=ready.flow))
+
+    def close(self) -> None:
+        for flow in self._flows.values():
+            self._run(flow.aclose())
+        self._flows.clear()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._wiring:
+            if self._loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+
+                def run() -> None:
+                    loop.run_forever()
+                    loop.close()
+
+                threading.Thread(target=run, daemon=True, name="resumer").start()
+            return self._loop
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """An interrupted caller waits until the turn has said so in its journal."""
+        ended = threading.Event()
+
+        async def to_its_end() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        running = asyncio.run_coroutine_threadsafe(to_its_end(), self._running_loop())
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            running.cancel()
+            ended.wait(STOP_S)
+            raise
 
 
 def _wanted(request: RetryRequest) -> ResumeRequest:

@@ -49,6 +49,7 @@ class FileTurnStore(TurnStore):
     def __init__(self, root: Path, known: Callable[[], int] = lambda: 0) -> None:
         self._root = root
         self._deliveries = root.with_name("deliveries")
+        self._running = root.with_name("running")
         self._known = known
         self._last = 0
         self._quick = 0
@@ -67,10 +68,9 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        turn_id, journal = await self.on_disk(self._created)
-        return _FileLease(self, turn_id, journal)
+        return await self.on_disk(self._created)
 
-    def _created(self) -> tuple[int, Journal]:
+    def _created(self) -> TurnLease:
         make_private_folder(self._root)
         turn_id = self._last
         while True:
@@ -81,14 +81,23 @@ class FileTurnStore(TurnStore):
                 break
         self._last = max(self._last, turn_id)
         try:
-            return turn_id, Journal(folder, create=True)
+            return self._lease(turn_id, Journal(folder, create=True))
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     async def open(self, turn_id: int) -> TurnLease:
-        opening = asyncio.to_thread(Journal, self._folder(turn_id), create=False)
-        return _FileLease(self, turn_id, await to_the_end(opening))
+        def opened() -> TurnLease:
+            return self._lease(turn_id, Journal(self._folder(turn_id), create=False))
+
+        return await to_the_end(asyncio.to_thread(opened))
+
+    def _lease(self, turn_id: int, journal: Journal) -> TurnLease:
+        """With an empty file that stands for it until it is released."""
+        mark = self._running / str(turn_id)
+        with suppress(OSError):  # it is there, or the disk is full: `turns recover` reads all turns
+            os.close(open_private(mark, os.O_WRONLY | os.O_EXCL))
+        return _FileLease(self, turn_id, journal, mark)
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -141,9 +150,24 @@ class FileTurnStore(TurnStore):
         return await asyncio.to_thread(look)
 
     async def is_held(self, turn_id: int) -> bool:
+        return self._is_held(turn_id)
+
+    def _is_held(self, turn_id: int) -> bool:
         with suppress(FileNotFoundError):
             return is_held(self._folder(turn_id) / NAME)
         return False
+
+    async def unreleased(self) -> list[int]:
+        def look() -> list[int]:
+            with suppress(FileNotFoundError), os.scandir(self._running) as marks:
+                found = sorted(int(mark.name) for mark in marks if mark.name.isdecimal())
+                gone = {turn_id for turn_id in found if self._mark(turn_id) is None}
+                for turn_id in gone:
+                    (self._running / str(turn_id)).unlink(missing_ok=True)
+                return [each for each in found if each not in gone and not self._is_held(each)]
+            return []
+
+        return await asyncio.to_thread(look)
 
     async def salvage(self, turn_id: int, by: str) -> Salvaged:
         return await to_the_end(asyncio.to_thread(salvaged, self._folder(turn_id), by))
@@ -196,10 +220,11 @@ class FileTurnStore(TurnStore):
 
 
 class _FileLease(TurnLease):
-    def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal) -> None:
+    def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path) -> None:
         self._store = store
         self._turn_id = turn_id
         self._journal = journal
+        self._mark = mark
 
     @property
     def turn_id(self) -> int:
@@ -240,12 +265,18 @@ class _FileLease(TurnLease):
         self._journal.drop()
         aside = folder.with_name(PRUNED + folder.name)
         folder.rename(aside)
-        self._journal.close()
+        await self.release()
         if reserve:
             make_private_folder(folder)
         await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
 
     async def release(self) -> None:
+        """The mark goes while nobody else can run the turn, and stays if its last lines found no
+        room."""
+        if not self._journal.is_closed:
+            with suppress(OSError):
+                self._journal.flush()
+                self._mark.unlink(missing_ok=True)
         self._journal.close()
 
 

@@ -90,6 +90,9 @@ class InMemoryTurnStore(TurnStore):
         found = self._turns.get(turn_id)
         return found is not None and found.held
 
+    async def unreleased(self) -> list[int]:
+        return []
+
     async def salvage(self, turn_id: int, by: str) -> Salvaged:
         _found(self._turns, turn_id)
         raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")

@@ -137,6 +137,11 @@ class TurnStore(Protocol):
         """Whether somebody runs it now. Raises OSError if that cannot be told."""
         ...
 
+    async def unreleased(self) -> list[int]:
+        """Turns whose lease ended with the life of its process, without reading them all; oldest
+        first. Whoever opens and releases such a turn takes it from the list."""
+        ...
+
     async def salvage(self, turn_id: int, by: str) -> Salvaged:
         """Cut the turn before its first damaged line, for a person, and set the rest aside.
 

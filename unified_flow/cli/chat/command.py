@@ -53,6 +53,7 @@ def chat(
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.cli.live import new_session_id, note_undeclared
     from unified_flow.cli.permission_question import terminal_asker
+    from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
 
@@ -60,6 +61,7 @@ def chat(
         return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())
 
     flow = open_flow()
+    note_dead_turns(flow.services)
     note_undeclared(flow.services)
     last = None
     if session == options.LAST:

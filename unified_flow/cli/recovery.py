@@ -1,0 +1,125 @@
+"""Turns that were cut off: told, and let go on all together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interventions.cli.terminal import note, say
+from interventions.entry import short_id
+from interventions.errors import NotFoundError
+from interventions.home import find_home
+from unified_flow.cli import options
+from unified_flow.cli.terminal import say_object
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from unified_flow.engine.dead_turns import DeadTurn
+    from unified_flow.engine.services import Services
+    from unified_flow.turns.turn import Turn
+
+ALL = "unified-flow turns recover --all"
+SHOWN = 5
+
+
+def note_dead_turns(services: Services) -> None:
+    """Report turns whose process died before this command began, and say so."""
+    from unified_flow.engine.dead_turns import report_dead_turns
+    from unified_flow.lib.threads import wait_for
+
+    try:
+        dead = wait_for(report_dead_turns(services.turns, services.queue, services.query_log))
+    except OSError:
+        return  # no turn can begin, which says why
+    if dead:
+        note(f"warning: {described(dead)}")
+        note(f"  to go on with what was cut off: {ALL}")
+
+
+def described(dead: Sequence[DeadTurn]) -> str:
+    numbers = [str(turn.turn_id) for turn in dead]
+    more = f" and {len(dead) - SHOWN} more" if len(dead) > SHOWN else ""
+    names = sorted({short_id(turn.intervention_id) for turn in dead if turn.intervention_id})
+    told = f" (intervention {', '.join(names)})" if names else " (the queue has no room for it)"
+    return f"the process died that ran turn {', '.join(numbers[:SHOWN])}{more}{told}"
+
+
+def recover(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Let all go on; one first, to see if it works.")
+    ] = False,
+    canary: options.Canary = None,
+    jobs: options.Jobs = 4,
+    note_text: options.NoteText = "",
+    as_json: options.AsJson = False,
+    home: options.Home = None,
+) -> None:
+    """Find every turn that was cut off: its process died, or somebody pressed Ctrl-C.
+
+    A process that died is a failure: an intervention waits for a person. It is resolved, verified,
+    once the phases that were cut off have completed.
+
+    \b
+    unified-flow turns recover
+    unified-flow turns recover --all
+    """
+    from interventions.queue import queue_at
+    from unified_flow.engine.dead_turns import report_dead_turns, unended_turns
+    from unified_flow.engine.telemetry.query_log import QueryLog
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_store
+
+    place = find_home(home)
+    turns, queue = turn_store(place), queue_at(place)
+    gone = wait_for(unended_turns(turns))
+    dead = wait_for(report_dead_turns(turns, queue, QueryLog(place), among=gone))
+    if dead and not as_json:
+        note(described(dead))
+    cut_off = _cut_off(place)
+    if not cut_off:
+        if everything and canary is not None:
+            raise NotFoundError("no turn was cut off")
+        say_object({"turns": []}) if as_json else note("no turn was cut off")
+    elif everything:
+        let_all_go_on(place, cut_off, note_text, canary, jobs=jobs, as_json=as_json)
+    elif as_json:
+        say_object({"turns": [turn.as_row() for turn in cut_off]})
+    else:
+        for turn in cut_off:
+            where = turn.stopped_in or turn.completed or "its beginning"
+            say(f"{turn.turn_id:>6}  cut off in {where}")
+        note(f"next: {ALL}")
+
+
+def _cut_off(home: Path) -> list[Turn]:
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_archive
+
+    found, _ = wait_for(turn_archive(home).latest(None, None, interrupted=True))
+    return found[::-1]
+
+
+def let_all_go_on(
+    home: Path,
+    turns: Sequence[Turn],
+    note_text: str,
+    canary: int | None,
+    *,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    from interventions.cli.retry import retry_turns
+    from interventions.retry.contract import RetryRequest
+
+    retry_turns(
+        {turn.turn_id: None for turn in turns},
+        home,
+        RetryRequest(0, None, note_text or "the turns that were cut off went on", via="cli"),
+        canary=canary,
+        jobs=jobs,
+        again=lambda: ALL,
+        view={} if as_json else None,
+    )

@@ -1,0 +1,174 @@
+"""Turns whose process died (killed, out of memory, a power cut) reach a person like any failure:
+whoever notices them first puts one intervention for each phase that ran."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from interventions import InterventionQueue, InterventionRequest
+from interventions.entry import Entry, is_about, is_open
+from interventions.errors import QueueError
+from interventions.times import from_text
+from unified_flow.config.tables import Limits
+from unified_flow.engine.failure_report import ribbon
+from unified_flow.engine.routing import Step, next_step
+from unified_flow.engine.telemetry.query_log import QueryLog, RequestLine
+from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import PROCESS_DIED
+from unified_flow.turns.archive import read_turn
+from unified_flow.turns.events import TurnInterrupted
+from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.store import TurnStore
+from unified_flow.turns.turn import Turn
+
+logger = logging.getLogger("unified_flow")
+
+MESSAGE = "the process that ran it died: it was killed, ran out of memory, or the power went"
+AT_ONCE = 200  # each holds a descriptor while it is looked at
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class DeadTurn:
+    """`intervention_id` is None where the failure found no room in the queue."""
+
+    turn_id: int
+    phase: str
+    intervention_id: str | None
+
+
+async def report_dead_turns(
+    turns: TurnStore,
+    queue: InterventionQueue,
+    log: QueryLog,
+    *,
+    among: Sequence[int] | None = None,
+) -> list[DeadTurn]:
+    """Those that nobody has reported yet, of the store's unreleased turns or `among` others.
+    Afterwards each is interrupted, and can be resumed; one that a living process runs is left
+    alone. Raises OSError where the turns cannot be read; of the queue's own trouble nothing."""
+    seen = await turns.unreleased() if among is None else among
+    found: list[DeadTurn] = []
+    if seen:
+        async with turns.delivery(PROCESS_DIED):  # two processes that start at once tell it once
+            for first in range(0, len(seen), AT_ONCE):
+                found += await _report(seen[first : first + AT_ONCE], turns, queue, log)
+    return found
+
+
+async def unended_turns(turns: TurnStore) -> list[int]:
+    """Every turn whose process is gone, also of what older versions and full disks have left:
+    reads all of them."""
+    found = []
+    for turn_id in await turns.ids():
+        with suppress(OSError, RetrievalError):
+            turn, _ = await read_turn(turns, turn_id)
+            if turn.status == "running" and not await turns.is_held(turn_id):
+                found.append(turn_id)
+    return found
+
+
+async def _report(
+    seen: Sequence[int], turns: TurnStore, queue: InterventionQueue, log: QueryLog
+) -> list[DeadTurn]:
+    found: list[DeadTurn] = []
+    held: dict[str, list[Ledger]] = defaultdict(list)
+    try:
+        for turn_id in seen:
+            with suppress(OSError, RetrievalError):  # it is run again, gone, or damaged
+                ledger = await Ledger.open(turns, turn_id)
+                if ledger.turn.turn_id and ledger.turn.status == "running":
+                    held[_phase(ledger.turn)].append(ledger)
+                else:
+                    await ledger.close()
+        for phase, ledgers in held.items():
+            dead = [ledger.turn for ledger in ledgers]
+            told = await asyncio.to_thread(_put, phase, dead, queue)
+            for ledger in ledgers:
+                turn_id = ledger.turn.turn_id
+                found.append(DeadTurn(turn_id, phase, told[turn_id]))
+                with suppress(OSError):  # the disk is full; the queue knows of it
+                    await ledger.record(TurnInterrupted(phase=phase, reason=PROCESS_DIED))
+                    await ledger.flush()
+                    line = RequestLine.of_turn(ledger.turn)
+                    failed = {"error": True, "type": PROCESS_DIED, "intervention_id": told[turn_id]}
+                    log.append(line.model_copy(update=failed))
+    finally:
+        for ledgers in held.values():
+            for ledger in ledgers:
+                await ledger.close()
+    return found
+
+
+def _phase(turn: Turn) -> str:
+    """The one that ran, else the next."""
+    step = next_step(turn, Limits())
+    return turn.stopped_in or (step.phase if isinstance(step, Step) else "save")
+
+
+def _put(phase: str, dead: Sequence[Turn], queue: InterventionQueue) -> dict[int, str | None]:
+    """The intervention of each. A process may have died when it had put the failure, and whoever
+    noticed may have died too."""
+    entries: Sequence[Entry] = ()
+    with suppress(QueueError):  # then the failure goes to the emergency log
+        entries = [entry for entry in queue.entries() if is_open(entry) and entry["phase"] == phase]
+    told = {turn.turn_id: _told(turn, entries) for turn in dead}
+    if new := [turn for turn in dead if told[turn.turn_id] is None]:
+        admission = queue.put(_request(phase, new, queue))
+        told |= {turn.turn_id: admission.intervention_id for turn in new}
+    return told
+
+
+def _told(turn: Turn, entries: Sequence[Entry]) -> str | None:
+    since = turn.runs_since
+    about = (entry for entry in entries if is_about(entry, turn.turn_id))
+    return next((e["id"] for e in about if since and from_text(e["last_seen"]) >= since), None)
+
+
+def _request(phase: str, dead: Sequence[Turn], queue: InterventionQueue) -> InterventionRequest:
+    first, *others = dead
+    logger.error(
+        "[%s] %s",
+        phase,
+        PROCESS_DIED,
+        extra={
+            "component": phase,
+            "operation": "run",
+            "service": "answer_pipeline",
+            "error_type": PROCESS_DIED,
+            "error_message": MESSAGE,
+            "session_id": first.session_id,
+            "turn_id": first.turn_id,
+            "request_id": first.request_id,
+            "status_code": None,
+        },
+    )
+    shown = [
+        {"turn_id": turn.turn_id, "question": turn.question, "run_by": str(turn.runner)}
+        for turn in dead[:SHOWN]
+    ]
+    return InterventionRequest.model_validate(
+        {
+            "type": "error",
+            "severity": "high",
+            "phase": phase,
+            "error_type": PROCESS_DIED,
+            "error_message": MESSAGE,
+            "error_category": "unknown_error",
+            "session_id": first.session_id,
+            "turn_id": first.turn_id,
+            "turns": [turn.turn_id for turn in others],
+            "request_id": first.request_id,
+            "context": {
+                "query": first.question,
+                "turn": {"ribbon": ribbon(first.interrupted()), "question": first.question},
+                "died": shown,
+                "hint": "all that were cut off go on with: unified-flow turns recover --all",
+            },
+        }
+    )
