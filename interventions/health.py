@@ -10,7 +10,8 @@ from statistics import median
 from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
-from interventions.storage.store import EntryFigures, Limits, QueueState, figures_of
+from interventions.storage.state import QueueState
+from interventions.storage.store import EntryFigures, Limits, figures_of
 from interventions.times import from_text
 
 WARNING_FROM = 10

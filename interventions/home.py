@@ -62,8 +62,23 @@ def history_index(home: Path) -> Path:
     return home / STATE_FOLDER / "intervention_history.sqlite"
 
 
+def checked_file(home: Path) -> Path:
+    """What `storage.checked` knows to be whole."""
+    return home / STATE_FOLDER / "intervention_queue.checked"
+
+
 def error_log_folder(home: Path) -> Path:
     return home / "logs" / "errors"
+
+
+def error_logs(home: Path, beginning: str = "") -> list[Path]:
+    """Those that exist and whose names begin so, the oldest first."""
+    folder = error_log_folder(home)
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - asked by every command
+    except FileNotFoundError:
+        return []
+    return [folder / n for n in names if n.startswith(beginning) and n.endswith(".jsonl")]
 
 
 @lru_cache(maxsize=16)

@@ -81,7 +81,7 @@ def home_flag(home: Path | str | None) -> str:
 
 def for_home(text: str, home: Path | str | None) -> str:
     """`text` with that home in each command that it names."""
-    flag = home_flag(home)
-    if not flag or "--home" in text:
+    if not home or "--home" in text or not ("interventions" in text or "unified-flow" in text):
         return text
+    flag = home_flag(home)
     return re.sub(_COMMAND, lambda found: found[0] + flag, text)

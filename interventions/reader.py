@@ -21,7 +21,8 @@ from interventions.entry import (
 from interventions.errors import AmbiguousIdError, NotFoundError, expect
 from interventions.health import Health, health
 from interventions.storage.history import History
-from interventions.storage.store import Limits, QueueState, Store
+from interventions.storage.state import QueueState
+from interventions.storage.store import Limits, Store
 from interventions.times import utc_now
 
 if TYPE_CHECKING:

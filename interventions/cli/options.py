@@ -107,9 +107,14 @@ def read_entries(home: Path | None) -> list[Entry]:
     """The entries of the file, without loading what writing needs."""
     from interventions.cli.terminal import note
     from interventions.home import find_home
-    from interventions.storage.file_store import FileStore
+    from interventions.storage.checked import read_checked
 
-    state = FileStore(find_home(home)).read()
+    place = find_home(home)
+    state = read_checked(place)
+    if state is None:
+        from interventions.storage.file_store import FileStore  # late: it loads SQLite
+
+        state = FileStore(place).read()
     for _, why in state.unusable:
         note(f"one entry cannot be read: {why}; interventions doctor sets it aside")
     return list(state.entries)

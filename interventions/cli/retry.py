@@ -31,6 +31,7 @@ from interventions.cli.terminal import (
     note_others,
     say,
     say_json,
+    with_home,
 )
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
@@ -139,7 +140,7 @@ def _retry_one(
         raise typer.Exit(Code.FAILED) from error
     except QueueError as error:
         if as_json:
-            refused = {"error": redact_text(str(error)), "hint": error.hint}
+            refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
             say_json({**view, "resolved": False, "refused": refused})
         raise
     except KeyboardInterrupt:

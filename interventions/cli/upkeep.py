@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -104,7 +104,10 @@ def doctor(
     from interventions.doctor import examine
 
     place = find_home(home)
-    findings = examine(the_queue(home), mend=not check)
+    findings = [
+        replace(finding, todo=with_home(finding.todo))
+        for finding in examine(the_queue(home), mend=not check)
+    ]
     wrong = [finding for finding in findings if not finding.fine]
     if as_json:
         say_json({"home": str(place), "findings": [asdict(finding) for finding in findings]})
@@ -114,7 +117,7 @@ def doctor(
             painted = paint(mark, "bold" if finding.fine else "high")
             say_painted(painted + clean(finding.what))
             if finding.todo:
-                say(f"      {with_home(finding.todo)}")
+                say(f"      {finding.todo}")
     if any(not finding.mended for finding in wrong):
         raise typer.Exit(Code.QUEUE)
 

@@ -22,6 +22,7 @@ from interventions.home import (
     turns_folder,
 )
 from interventions.storage import jsonl
+from interventions.storage.checked import look, note_checked, read_checked
 from interventions.storage.group_commit import Letter, answer_all
 from interventions.storage.history import History
 from interventions.storage.lock import FairLock
@@ -33,7 +34,8 @@ from interventions.storage.queue_file import (
     read_state,
     storage_error,
 )
-from interventions.storage.store import Admit, Limits, PutResult, QueueState, Transaction
+from interventions.storage.state import QueueState
+from interventions.storage.store import Admit, Limits, PutResult, Transaction
 from interventions.storage.turn_overflow import TurnOverflow
 from interventions.times import utc_now
 
@@ -44,7 +46,6 @@ UNUSABLE_PREFIX = "intervention_queue.unusable-"
 class FileStore(History):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
-        self._home = home
         self._path = queue_file(home)
         self._turns = TurnOverflow(turns_folder(home))
         self._lock = FairLock(lock_file(home))
@@ -52,8 +53,11 @@ class FileStore(History):
         self._swept = False
 
     def read(self) -> QueueState:
+        if (known := read_checked(self._home)) is not None:
+            return known
+        seen = look(self._home)
         state = read_state(self._path)
-        if (lost := self._loss(state)) is not None:
+        if (lost := self._loss(state, seen)) is not None:
             # What was put since the file was read is there now, and what left it is archived.
             state = read_state(self._path)
             again = self._loss(state)
@@ -233,8 +237,9 @@ class FileStore(History):
 
     # What was lost
 
-    def _loss(self, state: QueueState | None) -> list[str] | None:
-        """None if nothing was; else the ids that are known of it."""
+    def _loss(self, state: QueueState | None, seen: bytes = b"") -> list[str] | None:
+        """None if nothing was, which is noted of what was `seen` before the state was read; else
+        the ids that are known of it."""
         present = {entry["id"] for entry in state.entries} if state else set()
         for row, _ in state.unusable if state else ():
             # It is there, though nobody can read it.
@@ -247,7 +252,10 @@ class FileStore(History):
             if present or not (self._archive.exists() or self._journal.exists()):
                 return None
             raise
-        return lost if lost or gone else None
+        if lost or gone:
+            return lost
+        note_checked(self._home, seen)
+        return None
 
     def _lost_error(self, lost: Sequence[str]) -> CorruptQueueError:
         what = f"acknowledged entries are in no file: {short_ids(lost)}" if lost else ""

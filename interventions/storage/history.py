@@ -30,6 +30,7 @@ from interventions.entry import (
 from interventions.home import (
     archive_file,
     error_log_folder,
+    error_logs,
     history_index,
     open_private,
     transitions_file,
@@ -81,6 +82,7 @@ class History:
     """Every method raises StorageError if a file cannot be read."""
 
     def __init__(self, home: Path) -> None:
+        self._home = home
         self._archive, self._journal = archive_file(home), transitions_file(home)
         self._logs = error_log_folder(home)
         self._index = _Connections(history_index(home))
@@ -260,12 +262,7 @@ class History:
 
     def _files(self, logs: str = "") -> list[Path]:
         """With the logs whose names begin so."""
-        try:
-            names = sorted(os.listdir(self._logs))  # noqa: PTH208 - asked by every command
-        except FileNotFoundError:
-            names = []
-        wanted = (name for name in names if name.startswith(logs) and name.endswith(".jsonl"))
-        return [*(self._logs / name for name in wanted), self._journal, self._archive]
+        return [*error_logs(self._home, logs), self._journal, self._archive]
 
     def _entries(self, places: Iterable[Sequence[int]]) -> Iterator[Entry]:
         for record in self._lines(self._archive, places):

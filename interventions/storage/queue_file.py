@@ -16,7 +16,7 @@ from interventions.entry import Entry, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.home import turns_folder
 from interventions.storage import jsonl
-from interventions.storage.store import QueueState
+from interventions.storage.state import QueueState
 from interventions.storage.turn_overflow import TurnOverflow
 
 VERSION = 1

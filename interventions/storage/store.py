@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from interventions.entry import MOST, Entry, Transition, closed_at, complete, is_open
+from interventions.entry import MOST, Entry, Transition, complete
 from interventions.errors import ArgumentError, expect
+from interventions.storage.state import QueueState, make_room
 from interventions.times import from_text
 
 
@@ -54,23 +55,6 @@ class Admission:
         return self.kind is not AdmissionKind.DROPPED
 
 
-@dataclass(frozen=True)
-class QueueState:
-    """All that is in the queue, in the order in which it was accepted.
-
-    `dropped` counts by reason, `admitted` by kind. `transitions` are those of the last change.
-    `extra` is what a newer version wrote beside them. `unusable` are entries that a hand or another
-    program has damaged, each with what is wrong. Nothing in it may be changed in place.
-    """
-
-    entries: tuple[Entry, ...] = ()
-    dropped: dict[str, int] = field(default_factory=dict)
-    admitted: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
-    transitions: tuple[Transition, ...] = ()
-    unusable: tuple[tuple[Any, str], ...] = ()
-
-
 class EntryFigures(NamedTuple):
     """The figures of an entry that may have left the queue."""
 
@@ -84,17 +68,6 @@ def figures_of(entry: Entry) -> EntryFigures:
         took = from_text(resolved_at) - from_text(entry["created_at"])
         hours = took.total_seconds() / 3600
     return EntryFigures(hours, bool(entry.get("regression_of")))
-
-
-def make_room(entries: tuple[Entry, ...], max_size: int) -> tuple[tuple[Entry, ...], list[Entry]]:
-    """(entries that stay, entries for the archive): at most `max_size` stay, and all open ones."""
-    excess = len(entries) - max_size
-    if excess <= 0:
-        return entries, []
-    closed = sorted((entry for entry in entries if not is_open(entry)), key=closed_at)
-    leaving = closed[:excess]
-    gone = {entry["id"] for entry in leaving}
-    return tuple(entry for entry in entries if entry["id"] not in gone), leaving
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pathlib import Path
 from interventions.entry import Entry, MergedFailure
 from interventions.home import sync_folder
 from interventions.storage import jsonl
-from interventions.storage.store import QueueState
+from interventions.storage.state import QueueState
 
 # The turns that an entry of the queue file has at most, and those that stay when it has more.
 MOST_IN_FILE, KEPT = 200, 100

@@ -131,6 +131,7 @@ class LivePhaseContext:
             temperature=self.recipe.head.temperature,
             max_tokens=self.recipe.head.token_budget,
             budgets=self.recipe.head.budgets,
+            best_last=self.recipe.head.best_last,
             top_p=self.recipe.head.top_p,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
@@ -331,4 +332,6 @@ def _request_digest(call: ModelCall) -> str:
     """Covers everything that decides the answer but the model itself."""
     seen = [call.prompt, call.query, call.sections, call.budgets]
     seen += [call.temperature, call.top_p, call.max_tokens]
+    if call.best_last:  # which older journals do not know
+        seen.append("best_last")
     return digest([call.output.__name__, *seen])

@@ -68,6 +68,8 @@ def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
     sections, passages, left_out = fitted(call.sections, call.budgets, call.phase, call.query)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
+    if call.best_last:
+        passages = passages[::-1]
     found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
     drafts = replace(sections, synthesis=None) if call.output is Draft else sections

@@ -17,12 +17,12 @@ from interventions.entry import (
     was_resolved,
 )
 from interventions.errors import LockTimeoutError
+from interventions.storage.state import QueueState
 from interventions.storage.store import (
     Admit,
     EntryFigures,
     Limits,
     PutResult,
-    QueueState,
     Transaction,
     figures_of,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from interventions import InterventionQueue, InterventionRequest
 from interventions.cli.main import COMMANDS
 from interventions.entry import short_id
+from interventions.home import queue_file
 from interventions.plaintext import _NAMES
 
 HINTS = {
@@ -50,6 +52,22 @@ def test_a_hint_works_as_it_is_printed(
         told = _run(shlex.split(command), spaced.parent)
         assert told.returncode == 0, (command, told.stderr)
     assert "--home" not in _run(given, spaced).stderr, "nothing is added where none was named"
+
+
+def test_hints_in_json_name_the_home_too(
+    spaced: Path, make: Callable[..., InterventionRequest]
+) -> None:
+    queue = InterventionQueue(spaced)
+    queue.put(make())
+    first = str(queue.put(make(turn_id=7, error_message="gone")).intervention_id)
+    home = ["--json", "--home", str(spaced)]
+    refused = json.loads(_run(["retry", first, "--from", "nowhere", *home], spaced.parent).stdout)
+    assert f"--home {shlex.quote(str(spaced))}" in refused["refused"]["hint"], refused
+    queue_file(spaced).unlink()
+    examined = json.loads(_run(["doctor", "--check", *home], spaced.parent).stdout)
+    told = [found["todo"] for found in examined["findings"] if "interventions" in found["todo"]]
+    assert told
+    assert all(f"--home {shlex.quote(str(spaced))}" in todo for todo in told)
 
 
 def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
