@@ -6,19 +6,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
 
 import click
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from interventions.cli.terminal import exits
-from interventions.errors import QueueError
-from interventions.retry.entry_points import registered
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 LAST_OPTIONS = ("as_json", "as_jsonl", "home")
@@ -141,8 +138,7 @@ class CommandGroup(TyperGroup):
             ctx.exit()
 
 
-@dataclass(frozen=True)
-class RegisteredOptions:
+class RegisteredOptions(NamedTuple):
     """In the annotation of a parameter that takes a mapping: the options that another program
     registers under this entry point group, each as `name: Annotated[type, typer.Option(...)]`."""
 
@@ -192,6 +188,9 @@ def _registered_options(parameter: inspect.Parameter) -> dict[str, Any] | None:
     mark = next((each for each in marks if isinstance(each, RegisteredOptions)), None)
     if mark is None:
         return None
-    with suppress(QueueError):
+    from interventions.errors import NoResumerError  # late: most commands have none
+    from interventions.retry.entry_points import registered
+
+    with suppress(NoResumerError):
         return dict(registered(mark.group, "the options of the resumer") or {})
     return {}

@@ -9,10 +9,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal
 
 import typer
 
@@ -38,6 +39,7 @@ from interventions.cli.terminal import (
     say_json,
     say_painted,
     width,
+    with_home,
 )
 from interventions.entry import (
     Entry,
@@ -48,7 +50,7 @@ from interventions.entry import (
     worst_first,
 )
 from interventions.home import PRIVATE_FILE_MODE, find_home, queue_file
-from interventions.plaintext import cells, clean, fit, home_flag, one_line
+from interventions.plaintext import cells, clean, fit, one_line
 from interventions.times import utc_now
 from interventions.view.groups import Group, entry_view, grouped, marks, single
 from interventions.view.others import SEVERITY_WORDS, last_news
@@ -76,14 +78,12 @@ def list_(
     entries = read_entries(home)
     matching = worst_first(wanted.select(entries, now))
     found = matching[: limit or None]
-    if not _as_data(found, now, as_json, as_jsonl):
-        _as_table(found, now, flat=flat)
-        total = sum(1 for entry in entries if is_open(entry))
-        if not found:
-            note(f"nothing matches; {total} open" if wanted.text else "no open interventions")
-        else:
-            left = f" of {len(matching)}" if len(matching) > len(found) else ""
-            note(f"{len(found)}{left} shown, {total} open")
+    total = sum(map(is_open, entries))
+    left = f" of {len(matching)}" if len(matching) > len(found) else ""
+    remark = f"{len(found)}{left} shown, {total} open"
+    if not found:
+        remark = f"nothing matches; {total} open" if wanted.text else "no open interventions"
+    _print(found, remark, as_json, as_jsonl, flat=flat)
     if exit_code and found:
         raise typer.Exit(Code.FAILED)
 
@@ -101,10 +101,9 @@ def history(
     now = utc_now()
     found = (entry for entry in the_queue(home).closed() if wanted.matches(entry, now))
     shown = list(islice(found, limit or None))
-    if not _as_data(shown, now, as_json, as_jsonl):
-        _as_table(shown, now, flat=True)
-        more = ", and there are more" if next(found, None) else ""
-        note(f"{len(shown)} closed{more}" if shown else "nothing was closed yet")
+    more = ", and there are more" if next(found, None) else ""
+    remark = f"{len(shown)} closed{more}" if shown else "nothing was closed yet"
+    _print(shown, remark, as_json, as_jsonl)
 
 
 def similar(
@@ -116,20 +115,22 @@ def similar(
 ) -> None:
     """Past resolutions of the same failure."""
     found = the_queue(home).similar(intervention_id)[: limit or None]
-    now = utc_now()
-    if not _as_data(found, now, as_json, as_jsonl):
-        _as_table(found, now, flat=True)
-        note(f"{len(found)} resolved before" if found else "this failure was never resolved before")
+    never = "this failure was never resolved before"
+    _print(found, f"{len(found)} resolved before" if found else never, as_json, as_jsonl)
 
 
-def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool) -> bool:
+def _print(
+    entries: list[Entry], remark: str, as_json: bool, as_jsonl: bool, *, flat: bool = True
+) -> None:
+    """As data; or as a table, with the remark after it."""
     if as_json and as_jsonl:
         raise UsageError("--json and --jsonl are two forms", hint="choose one")
-    views = [entry_view(entry, now) for entry in entries]
+    now = utc_now()
     if as_jsonl:
-        for view in views:
-            say_json(view, lines=True)
+        for entry in entries:
+            say_json(entry_view(entry, now), lines=True)
     elif as_json:
+        views = [entry_view(entry, now) for entry in entries]
         groups = [
             {
                 "fingerprint": group.first["fingerprint"],
@@ -139,20 +140,17 @@ def _as_data(entries: list[Entry], now: datetime, as_json: bool, as_jsonl: bool)
             for group in grouped(entries)
         ]
         say_json({"count": len(views), "interventions": views, "groups": groups})
-    return as_json or as_jsonl
-
-
-def _as_table(entries: list[Entry], now: datetime, *, flat: bool) -> None:
-    groups = single(entries) if flat else grouped(entries)
-    if groups:
-        for line in table(groups, width(), now):
+    else:
+        rows = single(entries) if flat else grouped(entries)
+        for line in table(rows, width(), now) if rows else ():
             say_painted(line)
+        note(remark)
 
 
 def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
     """Everything about one intervention, and the commands to go on."""
     from interventions.retry.entry_points import has_resumer
-    from interventions.view.description import describe
+    from interventions.view.description import Kind, describe
 
     queue = the_queue(home)
     now = utc_now()
@@ -163,11 +161,11 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
         view = entry_view(entry, now)
         say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
         return
-    flag = home_flag(home)
-    for section in describe(entry, past, journal, now, home_flag=flag, resumer=has_resumer()):
+    for section in describe(entry, past, journal, now, resumer=has_resumer()):
         say_painted(paint(section.title, "bold"))
         for line in section.lines:
-            say(f"  {line}" if line else "")
+            shown = with_home(line) if section.kind is Kind.COMMANDS else line
+            say(f"  {shown}" if line else "")
         say("")
 
 
@@ -180,15 +178,13 @@ def export(
         ),
     ] = None,
     form: Annotated[
-        str | None,
-        typer.Option("--as", metavar="FORM", help="json, markdown, or pytest: a test of its turn."),
+        Literal["json", "markdown", "pytest"] | None,
+        typer.Option("--as", help="pytest is a test of its turn."),
     ] = None,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
     """One intervention, redacted once more, to hand on."""
-    if form not in (None, "json", "markdown", "pytest"):
-        raise typer.BadParameter(f"{form!r} is no form: json, markdown or pytest")
     if as_json and form not in (None, "json"):
         raise typer.BadParameter("--json is another form than the one that is asked for")
     from interventions.view import description
@@ -255,43 +251,38 @@ def _changes(path: Path) -> Iterator[None]:
     """Once at the start, and again whenever the file was replaced."""
     last: object = ...
     while True:
-        try:
+        mark: object = None
+        with suppress(FileNotFoundError):
             found = path.stat()
-            mark: object = (found.st_ino, found.st_mtime_ns, found.st_size)
-        except FileNotFoundError:
-            mark = None
-        if mark != last:
-            last = mark
-            yield
-        else:
+            mark = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if mark == last:
             time.sleep(_POLL_S)
+            continue
+        last = mark
+        yield
 
 
-class _Column(NamedTuple):
-    title: str
-    value: Callable[[Group], str]
-    widest: int
-    from_width: int = 0
+# The title of each column, its most cells, and the width of the terminal from which it is shown.
+_COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
+    ("ID", 8, 0, lambda group, _: short_id(group.first["id"])),
+    ("SEV", 4, 0, lambda group, _: SEVERITY_WORDS.get(group.first["severity"], "?")),
+    ("LAST", 4, 0, lambda group, now: group.ago(now)),
+    ("N", 5, 0, lambda group, _: str(group.occurrences)),
+    ("PHASE", 16, 0, lambda group, _: group.first["phase"]),
+    ("TOOL", 16, 90, lambda group, _: latest_failure(group.first).get("tool") or ""),
+    ("SESSION", 14, 110, lambda group, _: group.first["session_id"]),
+)
 
 
 def table(groups: list[Group], width: int, now: datetime) -> list[str]:
-    columns = [
-        _Column("ID", lambda g: short_id(g.first["id"]), 8),
-        _Column("SEV", lambda g: SEVERITY_WORDS.get(g.first["severity"], "?"), 4),
-        _Column("LAST", lambda g: g.ago(now), 4),
-        _Column("N", lambda g: str(g.occurrences), 5),
-        _Column("PHASE", lambda g: g.first["phase"], 16),
-        _Column("TOOL", lambda g: latest_failure(g.first).get("tool") or "", 16, from_width=90),
-        _Column("SESSION", lambda g: g.first["session_id"], 14, from_width=110),
-    ]
-    shown = [column for column in columns if width >= column.from_width]
-    values = [[one_line(column.value(group)) for column in shown] for group in groups]
+    shown = [column for column in _COLUMNS if width >= column[2]]
+    values = [[one_line(value(group, now)) for *_, value in shown] for group in groups]
     sizes = [
-        min(max([cells(column.title), *(cells(row[n]) for row in values)]), column.widest)
-        for n, column in enumerate(shown)
+        min(max([cells(title), *(cells(row[n]) for row in values)]), widest)
+        for n, (title, widest, *_) in enumerate(shown)
     ]
     rest = max(width - sum(sizes) - 2 * len(sizes), 12)
-    titles = [fit(column.title, size) for column, size in zip(shown, sizes, strict=True)]
+    titles = [fit(column[0], size) for column, size in zip(shown, sizes, strict=True)]
     lines = [paint("  ".join([*titles, "ERROR"]), "dim")]
     for group, row in zip(groups, values, strict=True):
         fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]

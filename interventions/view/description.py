@@ -66,7 +66,6 @@ def describe(
     journal: list[Transition],
     now: datetime,
     *,
-    home_flag: str = "",
     resumer: bool = True,
 ) -> list[Section]:
     """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
@@ -74,12 +73,13 @@ def describe(
     terminal."""
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
+    ribbon = turn.get("ribbon")
     context = {name: value for name, value in entry["context"].items() if name != "turn"}
     others = other_failures([entry])
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
         (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
-        (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
+        (Kind.PHASES, "Phases", [ribbon if isinstance(ribbon, str) else in_line(phases(ribbon))]),
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.OTHERS, f"Other failures that it holds ({len(others)})", list(map(_other, others))),
         (Kind.REGRESSION, "Regression", _regression(entry)),
@@ -91,18 +91,13 @@ def describe(
         (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
         (Kind.HISTORY, "History", [_transition(line) for line in journal]),
         (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
-        (Kind.COMMANDS, "Go on with", _commands(entry, home_flag, resumer)),
+        (Kind.COMMANDS, "Go on with", _commands(entry, resumer)),
     ]
     return [
         Section(kind, one_line(title), [clean(line) for line in lines])
         for kind, title, lines in sections
         if any(lines)
     ]
-
-
-def _phases(value: Any) -> str:
-    """From a list of phases, or from a ready-made text."""
-    return one_line(value) if isinstance(value, str) else in_line(phases(value))
 
 
 def _head(entry: Entry, now: datetime) -> list[str]:
@@ -257,28 +252,24 @@ def _field(name: str, value: Any) -> Iterator[str]:
         yield f"{clean(name)}: {value}"
 
 
-def _commands(entry: Entry, home_flag: str, resumer: bool) -> list[str]:
+def _commands(entry: Entry, resumer: bool) -> list[str]:
     short = short_id(entry["id"])
     if not is_open(entry):
-        return [
-            f"interventions reopen {short}{home_flag}",
-            f"interventions similar {short}{home_flag}",
-        ]
+        return [f"interventions reopen {short}", f"interventions similar {short}"]
     # What the turn waits for now: after an answer it may be leave to run a tool.
     now = latest_failure(entry)
-    if resumer and now.get("type") == "escalation":
-        answered = f'interventions resolve {short} --note "the answer" --retry{home_flag}'
-        commands = [answered]
-    else:
-        commands = [f'interventions resolve {short} --note "what you mended"{home_flag}']
-    if resumer and entry["turn_id"] and now.get("type") == "permission" and now.get("tool"):
-        commands.append(f"interventions retry {short} --grant once{home_flag}")
-    if entry["turn_id"] and resumer:
-        commands.append(f"interventions retry {short}{home_flag}")
-    commands.append(f"interventions snooze {short} --for 1d{home_flag}")
-    commands.append(f'interventions dismiss {short} --note "why not"{home_flag}')
-    commands.append(f"interventions export {short} --as markdown{home_flag}")
-    return commands
+    is_question = resumer and now.get("type") == "escalation"
+    words = [f'resolve {short} --note "the answer" --retry']
+    if not is_question:
+        words = [f'resolve {short} --note "what you mended"']
+    if resumer and entry["turn_id"]:
+        if now.get("type") == "permission" and now.get("tool"):
+            words.append(f"retry {short} --grant once")
+        words.append(f"retry {short}")
+    words.append(f"snooze {short} --for 1d")
+    words.append(f'dismiss {short} --note "why not"')
+    words.append(f"export {short} --as markdown")
+    return [f"interventions {each}" for each in words]
 
 
 def fix(resolution: Resolution) -> str:
@@ -303,8 +294,8 @@ def known_fixes(past: Iterable[Entry]) -> list[str]:
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
     """For somebody else: redacted again, because rules may have grown since it was written."""
     document = {"intervention": entry, "similar": past, "journal": journal}
-    clean: dict[str, Any] = {name: _redacted(value) for name, value in document.items()}
-    return json.dumps(clean, ensure_ascii=False, indent=2)
+    redacted = {name: _redacted(value) for name, value in document.items()}
+    return json.dumps(redacted, ensure_ascii=False, indent=2)
 
 
 def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:

@@ -63,12 +63,11 @@ _SHOWN = (
 KEYS = ("sev", "type", "is", "age", "count", "prio", "id", "fingerprint", *_FIELDS)
 
 _TERM = re.compile(r'(-?)(?:([a-z_]+):)?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
-_COMPARED = re.compile(r"(>=|<=|>|<|=)?(.+)\Z", re.DOTALL)
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt,
-    "<": operator.lt,
     ">=": operator.ge,
     "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
     "=": operator.eq,
 }
 
@@ -116,16 +115,7 @@ def parse(text: str) -> Query:
     """Raises QueryError for a term that cannot be meant, such as `sev:purple` or `age:>soon`."""
     tests, remarks = [], []
     names_state = False
-    position = 0
-    while position < len(text):
-        if text[position].isspace():
-            position += 1
-            continue
-        found = _TERM.match(text, position)
-        if found is None or found.end() == position:
-            position += 1
-            continue
-        position = found.end()
+    for found in (term for term in _TERM.finditer(text) if term[0]):
         test, states, remark = _test(found)
         names_state = names_state or states
         remarks += [remark] if remark else []
@@ -250,8 +240,8 @@ def _number(name: str, value: str, of: Callable[[Entry], int]) -> Test:
 
 
 def _compared(value: str) -> tuple[str, str]:
-    found = _COMPARED.match(value)
-    return (found[1] or "", found[2]) if found else ("", "")
+    sign = next((each for each in _COMPARISONS if value.startswith(each)), "")
+    return sign, value.removeprefix(sign)
 
 
 def _contains(text: str) -> Test:

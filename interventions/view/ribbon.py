@@ -38,13 +38,10 @@ def phases(value: Any) -> list[Phase]:
             took = item.get("duration_ms")
             number = float(took) if isinstance(took, int | float) else None
             name = one_line(str(item.get("name", "?")))
-            found.append(Phase(name, _status(item.get("status")), number))
+            # An unknown status only means that the phase is not done.
+            status = item.get("status")
+            found.append(Phase(name, status if status in STATUSES else "not_run", number))
     return found
-
-
-def _status(value: Any) -> Status:
-    """An unknown status only means that the phase is not done."""
-    return next((status for status in STATUSES if status == value), "not_run")
 
 
 def marks(ribbon: Iterable[Phase]) -> str:
@@ -65,13 +62,12 @@ def took_text(duration_ms: float) -> str:
 
 def summary(ribbon: Iterable[Phase]) -> str:
     """`planner failed after 12 ms, 4 never ran`"""
-    all_phases = list(ribbon)
-    words = []
-    for phase in all_phases:
+    words, never = [], 0
+    for phase in ribbon:
+        never += phase.status == "not_run"
         if phase.status == "failed":
             after = f" after {took_text(phase.duration_ms)}" if phase.duration_ms else ""
             words.append(f"{phase.name} failed{after}")
-    never = sum(1 for phase in all_phases if phase.status == "not_run")
     if never:
         words.append(f"{never} never ran")
     return ", ".join(words)
