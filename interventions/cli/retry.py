@@ -152,7 +152,6 @@ def _retry_one(
         say_json({**view, "resolved": retried.resolved, **how})
     else:
         say_result(entry, result)
-        say_response(result)
         if retried.resolved:
             say(f"resolved {entry['id']} (verified)")
         else:
@@ -167,12 +166,12 @@ def _say_open(entry: Entry, retried: RetriedEntry) -> None:
     ended = retried.result.status or "done"
     text = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
     say(one_line(redact_text(text)))
+    following = f'resolve {name} --note "what you mended"'
     if retried.result.waiting is not None:
-        note(f"next: interventions retry {name} --all")
+        following = f"retry {name} --all"
     elif retried.result.trouble:
-        note(f"next: interventions retry {name}")
-    else:
-        note(f'next: interventions resolve {name} --note "what you mended"')
+        following = f"retry {name}"
+    note(f"next: interventions {following}")
 
 
 def _retry_all(
@@ -305,16 +304,13 @@ def _show(outcome: RetriedTurn, done: int, total: int) -> None:
     note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {what}")
 
 
-def say_result(entry: Entry, result: RetryResult) -> None:
+def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True) -> None:
+    """What became of the turn, and the answer that it got, if it got one."""
     for line in result_lines(entry, result):
         note(line)
     if result.failed and result.intervention_id is not None:
         note(f"  next: interventions show {short_id(result.intervention_id)}")
-
-
-def say_response(result: RetryResult) -> None:
-    """The answer that the turn got, if it got one."""
-    if result.response:
+    if result.response and with_response:
         say(redact_for_asker(result.response))
 
 

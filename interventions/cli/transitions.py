@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 import typer
 
@@ -20,7 +20,7 @@ from interventions.cli.options import (
     query_of,
     the_queue,
 )
-from interventions.cli.retry import say_response, say_result, say_retry_failed, with_person
+from interventions.cli.retry import say_result, say_retry_failed, with_person
 from interventions.cli.retry_options import Grant, NoteText, OfResumer, RerunTools, ToolsDone
 from interventions.cli.terminal import (
     Code,
@@ -101,24 +101,11 @@ def resolve(
             with_person(request, as_json=as_json),
             expected_version=change["expected_version"],
         )
-        say_result(entry, retried.result)
-        if not as_json:
-            say_response(retried.result)
+        say_result(entry, retried.result, with_response=not as_json)
         results[entry["id"]] = retried.result
         return retried.entry
 
-    each(
-        queue,
-        "resolve",
-        "resolved",
-        ids,
-        query,
-        one,
-        yes=yes,
-        as_json=as_json,
-        closes=True,
-        how=results,
-    )
+    each(queue, "resolve", ids, query, one, yes=yes, as_json=as_json, results=results)
     if any(result.failed for result in results.values()):
         raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
@@ -135,7 +122,7 @@ def dismiss(
     """Close interventions as not worth a fix; they never count as solved."""
     queue = the_queue(home)
     one = partial(queue.dismiss, note=note_text, via="cli", **change)
-    each(queue, "dismiss", "dismissed", ids, query, one, yes=yes, as_json=as_json, closes=True)
+    each(queue, "dismiss", ids, query, one, yes=yes, as_json=as_json)
 
 
 def snooze(
@@ -154,20 +141,13 @@ def snooze(
 ) -> None:
     """Hear nothing of a failure for a while; it stays open and goes on counting."""
     if sum(value is not None for value in (for_, until, until_n_more)) != 1:
-        raise UsageError(
-            "say for how long, in one way", hint="--for 4h, --until TIME or --until-n-more 10"
-        )
+        ways = "--for 4h, --until TIME or --until-n-more 10"
+        raise UsageError("say for how long, in one way", hint=ways)
     duration, moment = _duration(for_), _moment(until)
     queue = the_queue(home)
-    one = partial(
-        queue.snooze,
-        duration=duration,
-        until=moment,
-        until_n_more=until_n_more,
-        via="cli",
-        **change,
-    )
-    each(queue, "snooze", "snoozed", ids, query, one, yes=yes, as_json=as_json)
+    snoozed = partial(queue.snooze, duration=duration, until=moment, until_n_more=until_n_more)
+    one = partial(snoozed, via="cli", **change)
+    each(queue, "snooze", ids, query, one, yes=yes, as_json=as_json)
 
 
 def reopen(
@@ -179,7 +159,7 @@ def reopen(
     """Open closed interventions again, from the archive too."""
     queue = the_queue(home)
     one = partial(queue.reopen, via="cli", **change)
-    each(queue, "reopen", "reopened", ids, None, one, yes=True, as_json=as_json)
+    each(queue, "reopen", ids, None, one, yes=True, as_json=as_json)
 
 
 def assign(
@@ -232,32 +212,35 @@ def _moment(text: str | None) -> datetime | None:
         return from_text(text)
     except ValueError as error:
         what = "has no time zone" if "zone" in str(error) else "is no time"
-        raise UsageError(
-            f"--until: {text!r} {what}", hint="for example 2026-01-31T09:00:00Z"
-        ) from error
+        example = "for example 2026-01-31T09:00:00Z"
+        raise UsageError(f"--until: {text!r} {what}", hint=example) from error
+
+
+Action = Literal["resolve", "dismiss", "snooze", "reopen"]
+_DONE: Mapping[Action, str] = {
+    "resolve": "resolved",
+    "dismiss": "dismissed",
+    "snooze": "snoozed",
+    "reopen": "reopened",
+}
 
 
 def each(
     queue: InterventionQueue,
-    action: str,
-    done_word: str,
+    action: Action,
     ids: list[str] | None,
     query: str | None,
     one: Callable[[str], Entry],
     *,
     yes: bool,
     as_json: bool,
-    closes: bool = False,
-    how: Mapping[str, RetryResult] | None = None,
+    results: Mapping[str, RetryResult] | None = None,
 ) -> None:
-    """Do it to each, go on after a refusal, and exit with the code of the first one.
-
-    `closes`: other failures that they hold are closed, too. `how` is what became of turns that were
-    resumed for it, by id.
-    """
+    """Do it to each, go on after a refusal, and exit with the code of the first one. `results` is
+    what became of turns that were resumed for it, by id."""
     wanted = _chosen(queue, ids, query)
     if not yes and wanted:
-        _confirm(queue, action, wanted, is_query=query is not None, closes=closes)
+        _confirm(queue, action, wanted, is_query=query is not None)
     done: list[Entry] = []
     failed: list[dict[str, Any]] = []
     for name in wanted:
@@ -267,9 +250,7 @@ def each(
             failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
             if isinstance(error, StillOpenError):
                 failed[-1]["result"] = error.retried.result.as_dict()
-                say_result(error.retried.entry, error.retried.result)
-                if not as_json:
-                    say_response(error.retried.result)
+                say_result(error.retried.entry, error.retried.result, with_response=not as_json)
             report(error)
         except RetryFailedError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
@@ -278,14 +259,16 @@ def each(
             raise UsageError(str(error)) from error
     if as_json:
         now = utc_now()
-        shown: dict[str, Any] = {done_word: [entry_view(entry, now) for entry in done]}
-        shown["failed"] = failed
-        if how:
-            shown["results"] = {name: result.as_dict() for name, result in how.items()}
+        shown: dict[str, Any] = {
+            _DONE[action]: [entry_view(entry, now) for entry in done],
+            "failed": failed,
+        }
+        if results:
+            shown["results"] = {name: result.as_dict() for name, result in results.items()}
         say_json(shown)
     else:
         for entry in done:
-            say(f"{done_word} {entry['id']}")
+            say(f"{_DONE[action]} {entry['id']}")
     if failed:
         raise typer.Exit(failed[0]["exit_code"])
 
@@ -304,10 +287,14 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
 
 
 def _confirm(
-    queue: InterventionQueue, action: str, wanted: list[str], *, is_query: bool, closes: bool
+    queue: InterventionQueue, action: Action, wanted: list[str], *, is_query: bool
 ) -> None:
-    """Of what a query found, and of entries that hold other failures."""
-    others = other_failures(_found(queue, wanted)) if closes else []
+    """Of what a query found, and of entries whose other failures would be closed with them."""
+    held = []
+    for name in wanted if action in ("resolve", "dismiss") else ():
+        with suppress(QueueError):  # the change itself says what is wrong
+            held.append(queue.find(name))
+    others = other_failures(held)
     if not (is_query or others):
         return
     count = f"{len(wanted)} intervention{'s' if len(wanted) > 1 else ''}"
@@ -320,11 +307,3 @@ def _confirm(
         raise UsageError(f"{what}: without a terminal this needs --yes")
     if not typer.confirm(clean(f"{what}?"), err=True):
         raise UsageError("nothing was changed")
-
-
-def _found(queue: InterventionQueue, wanted: list[str]) -> list[Entry]:
-    found = []
-    for name in wanted:
-        with suppress(QueueError):  # the change itself says what is wrong
-            found.append(queue.find(name))
-    return found

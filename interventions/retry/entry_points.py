@@ -19,6 +19,7 @@ from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest
 RESUMERS_GROUP = "interventions.resumers"
 OPTIONS_GROUP = "interventions.resume_options"
 TURNS_GROUP = "interventions.turns"
+_MEND = "mend or uninstall the package that registers it"
 
 
 def has_resumer() -> bool:
@@ -30,20 +31,16 @@ def has_resumer() -> bool:
 
 def find_resumer() -> Resumer:
     """Raises NoResumerError when none is installed, or it cannot be loaded or is none."""
-    found = registered(RESUMERS_GROUP, "the resumer")
-    if callable(getattr(found, "retry", None)):
-        resumer: Resumer = found
-        return resumer
-    if found is not None:
+    resumer: Resumer | None = registered(RESUMERS_GROUP, "the resumer")
+    if resumer is None:
         raise NoResumerError(
-            f"the resumer {found!r} has no retry(home, request)",
-            hint="mend or uninstall the package that registers it",
+            "nothing that is installed can continue a turn",
+            hint=f"a program registers what can under the entry point group {RESUMERS_GROUP!r}; "
+            "until then mend the cause, ask again, and resolve with a note",
         )
-    raise NoResumerError(
-        "nothing that is installed can continue a turn",
-        hint=f"a program registers what can under the entry point group {RESUMERS_GROUP!r}; "
-        "until then mend the cause, ask again, and resolve with a note",
-    )
+    if not callable(getattr(resumer, "retry", None)):
+        raise NoResumerError(f"the resumer {resumer!r} has no retry(home, request)", hint=_MEND)
+    return resumer
 
 
 def registered(group: str, what: str) -> Any:
@@ -57,7 +54,7 @@ def registered(group: str, what: str) -> Any:
         except Exception as error:  # a foreign module may raise anything
             raise NoResumerError(
                 f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}",
-                hint="mend or uninstall the package that registers it",
+                hint=_MEND,
             ) from error
     return None
 
@@ -126,12 +123,12 @@ class TurnReader(Protocol):
 def find_turn_reader() -> TurnReader:
     """Raises NoResumerError."""
     reader: TurnReader | None = registered(TURNS_GROUP, "the reader of turns")
-    if reader is not None:
-        return reader
-    raise NoResumerError(
-        "nothing that is installed can read a turn",
-        hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
-    )
+    if reader is None:
+        raise NoResumerError(
+            "nothing that is installed can read a turn",
+            hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
+        )
+    return reader
 
 
 def with_lost_turns(entries: Iterable[Entry], home: Path, reader: TurnReader) -> list[Entry]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -73,22 +73,26 @@ def describe(
     terminal."""
     turn = entry["context"].get("turn")
     turn = turn if isinstance(turn, dict) else {}
-    ribbon = turn.get("ribbon")
+    note = one_line(entry["regression_note"] or "no note")
+    earlier = entry["regression_of"]
+    before = f"it was resolved before, in {earlier}: {note}" if earlier else ""
+    latest = entry["latest_sample"]
+    sample = {**latest, "traceback": None} if isinstance(latest, dict) else {}
     context = {name: value for name, value in entry["context"].items() if name != "turn"}
     others = other_failures([entry])
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
         (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
-        (Kind.PHASES, "Phases", [ribbon if isinstance(ribbon, str) else in_line(phases(ribbon))]),
+        (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.OTHERS, f"Other failures that it holds ({len(others)})", list(map(_other, others))),
-        (Kind.REGRESSION, "Regression", _regression(entry)),
+        (Kind.REGRESSION, "Regression", [before]),
         (Kind.RETRIED, "Retried", _retried(entry)),
         (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
-        (Kind.TRACEBACK, "Traceback", clean(entry.get("traceback") or "").split("\n")),
+        (Kind.TRACEBACK, "Traceback", (entry["traceback"] or "").split("\n")),
         *((Kind.TURN, title, lines) for title, lines in _turn(turn)),
         (Kind.CONTEXT, "Context", _fields(context)),
-        (Kind.SAMPLE, "Latest occurrence", _sample(entry)),
+        (Kind.SAMPLE, "Latest occurrence", _fields(sample)),
         (Kind.HISTORY, "History", [_transition(line) for line in journal]),
         (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
         (Kind.COMMANDS, "Go on with", _commands(entry, resumer)),
@@ -98,6 +102,11 @@ def describe(
         for kind, title, lines in sections
         if any(lines)
     ]
+
+
+def _phases(value: Any) -> str:
+    """From a list of phases, or from a ready-made text."""
+    return one_line(value) if isinstance(value, str) else in_line(phases(value))
 
 
 def _head(entry: Entry, now: datetime) -> list[str]:
@@ -125,20 +134,13 @@ def _head(entry: Entry, now: datetime) -> list[str]:
 
 
 def _error(entry: Entry) -> list[str]:
-    lines = clean(f"{entry['error_type']}: {entry['error_message']}").split("\n")
+    lines = f"{entry['error_type']}: {entry['error_message']}".split("\n")
     facts = {
         "category": entry.get("error_category"),
         "at": entry.get("location"),
         "fingerprint": entry["fingerprint"],
     }
     return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
-
-
-def _regression(entry: Entry) -> list[str]:
-    if not entry.get("regression_of"):
-        return []
-    note = one_line(entry.get("regression_note") or "no note")
-    return [f"it was resolved before, in {entry['regression_of']}: {note}"]
 
 
 def _retried(entry: Entry) -> list[str]:
@@ -191,13 +193,6 @@ def _evidence(item: Any) -> Iterator[str]:
         yield "  nothing found"
 
 
-def _sample(entry: Entry) -> list[str]:
-    sample = entry.get("latest_sample")
-    if not isinstance(sample, dict):
-        return []
-    return _fields({key: value for key, value in sample.items() if key != "traceback"})
-
-
 def _other(row: MergedFailure) -> str:
     known = row.get("turns") or []
     turns = f", turn{'s' if len(known) > 1 else ''} {_spans(known)}" if known else ""
@@ -233,23 +228,18 @@ def _transition(line: Transition) -> str:
     )
 
 
-def _fields(values: dict[str, Any]) -> list[str]:
-    return [line for name, value in values.items() for line in _field(str(name), value)]
-
-
-def _field(name: str, value: Any) -> Iterator[str]:
-    if value is None or value == [] or value == {}:
-        return
-    if isinstance(value, str):
-        first, *more = clean(value).split("\n")
-        yield f"{clean(name)}: {first}"
-        yield from (f"    {line}" for line in more)
-    elif isinstance(value, dict | list):
-        yield f"{clean(name)}:"
-        text = json.dumps(value, ensure_ascii=False, indent=2)
-        yield from (f"    {clean(line)}" for line in text.split("\n"))
-    else:
-        yield f"{clean(name)}: {value}"
+def _fields(values: Mapping[str, Any]) -> list[str]:
+    """Of those that say something, each with its name; what takes more lines is indented."""
+    lines = []
+    for name, value in values.items():
+        if value is None or value == [] or value == {}:
+            continue
+        text = f" {value}"
+        if isinstance(value, dict | list):
+            text = "\n" + json.dumps(value, ensure_ascii=False, indent=2)
+        first, *more = f"{name}:{text}".split("\n")
+        lines += [first, *(f"    {line}" for line in more)]
+    return lines
 
 
 def _commands(entry: Entry, resumer: bool) -> list[str]:
