@@ -65,19 +65,26 @@ def done_with(resumer: Resumer) -> None:
         close()
 
 
-def retry(home: Path, request: RetryRequest, resumer: Resumer) -> RetryResult:
-    """Resume the turn. Raises RetryFailedError, NoResumerError or another QueueError."""
+def retry(home: Path, request: RetryRequest, resumer: Resumer | None = None) -> RetryResult:
+    """Resume the turn, with a `resumer` that goes on with others too.
+
+    Raises RetryFailedError, NoResumerError or another QueueError.
+    """
     if not request.turn_id:
         raise ConflictError(
             f"{request.intervention_id} belongs to no turn, so there is nothing to retry",
             hint="mend the cause and resolve it with a note",
         )
+    own = resumer or find_resumer()
     try:
-        result = resumer.retry(home, request)
+        result = own.retry(home, request)
     except QueueError:
         raise
     except Exception as error:  # whatever the resumed turn raises is a retry that failed
         raise RetryFailedError(f"{type(error).__name__}: {error}") from error
+    finally:
+        if resumer is None:
+            done_with(own)
     if not isinstance(result, RetryResult):
         raise RetryFailedError(f"the resumer answers a RetryResult, not {type(result).__name__}")
     if result.failed_again:

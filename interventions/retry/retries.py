@@ -46,7 +46,7 @@ def retry_entry(
     """
     before = entry_to_retry(queue, request.intervention_id or "", expected_version)
     try:
-        result = _retry_once(queue.home, request)
+        result = retry(queue.home, request)
     except QueueError:
         now = queue.find(before["id"])
         if now["resolved_at"] is None:
@@ -62,14 +62,6 @@ def retry_entry(
             hint=f"interventions show {short_id(now['id'])}",
         )
     return RetriedEntry(now, result, result.why_open)
-
-
-def _retry_once(home: Path, request: RetryRequest) -> RetryResult:
-    resumer = find_resumer()
-    try:
-        return retry(home, request, resumer)
-    finally:
-        done_with(resumer)
 
 
 def entry_to_retry(

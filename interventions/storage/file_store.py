@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ from interventions.times import utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
 UNUSABLE_PREFIX = "intervention_queue.unusable-"
+# Two changes within a tick of the file system's clock look like one.
+SETTLED_S = 0.1
 
 
 class FileStore(History):
@@ -50,12 +53,24 @@ class FileStore(History):
         self._turns = TurnOverflow(turns_folder(home))
         self._lock = FairLock(lock_file(home))
         self._cache = _FileCache()
+        self._read = (b"", QueueState())
         self._swept = False
 
     def read(self) -> QueueState:
+        """As it was read last, while no file has changed since: an entry may block thousands of
+        turns, and each of them asks when it goes on."""
+        seen = look(self._home)
+        if seen and seen == self._read[0]:
+            return self._read[1]
+        state = self._read_anew(seen)
+        with suppress(OSError):
+            if time.time() - self._path.stat().st_ctime > SETTLED_S:
+                self._read = seen, state
+        return state
+
+    def _read_anew(self, seen: bytes) -> QueueState:
         if (known := read_checked(self._home)) is not None:
             return known
-        seen = look(self._home)
         state = read_state(self._path)
         if (lost := self._loss(state, seen)) is not None:
             # What was put since the file was read is there now, and what left it is archived.

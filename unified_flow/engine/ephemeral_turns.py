@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import monotonic
 
@@ -18,11 +18,12 @@ from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.turns.archive import read_turn
-from unified_flow.turns.store import TurnStore
+from unified_flow.turns.store import TurnLease, TurnStore
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 60.0
+AT_ONCE = 100  # each holds a descriptor while it is looked at
 
 
 class EphemeralTurns:
@@ -57,34 +58,47 @@ class EphemeralTurns:
             await report_dead_turns(self._turns, self._queue, self._log)
             if self._waiting is None:
                 self._waiting = await ephemeral_ids(self._turns)
-            reported = {
-                turn for turn in self._waiting if not self._reporting[turn]
-            }  # before the queue
-            closed = reported - await asyncio.to_thread(self._queue.turns_needed)
-            removed = {turn_id for turn_id in closed if await self._remove(turn_id)}
+            closed = sorted(await self._closed(self._waiting))
+            removed: set[int] = set()
+            for first in range(0, len(closed), AT_ONCE):
+                removed |= await self._remove(closed[first : first + AT_ONCE])
             self._waiting -= removed
-            if left := closed - removed:
-                await report_dead_turns(self._turns, self._queue, self._log, among=sorted(left))
+            if left := [turn_id for turn_id in closed if turn_id not in removed]:
+                await report_dead_turns(self._turns, self._queue, self._log, among=left)
             return len(removed)
         except (OSError, QueueError) as exc:
             logger.warning("turns that are not kept stay for now: %s", exc)
             return 0
 
-    async def _remove(self, turn_id: int) -> bool:
-        """Not while somebody runs it (it has begun just now, or is being resumed), nor if its
-        process died and nobody knows, nor what a newer version has written."""
-        with suppress(FileNotFoundError):
-            try:
-                lease = await self._turns.open(turn_id)
-            except BlockingIOError:
-                return False
-            try:
-                if await self._must_stay(turn_id):
-                    return False
-                await lease.remove()
-            finally:
+    async def _closed(self, turn_ids: Iterable[int]) -> set[int]:
+        """Those that no failure needs; what is being reported is looked for first."""
+        reported = {turn_id for turn_id in turn_ids if not self._reporting[turn_id]}
+        return reported - await asyncio.to_thread(self._queue.turns_needed)
+
+    async def _remove(self, turn_ids: Sequence[int]) -> set[int]:
+        """Those that are gone now. Not while somebody runs one (it has begun just now, or is being
+        resumed), nor if its process died and nobody knows, nor what a newer version has written.
+
+        What is needed is asked again while nobody else can run them: one may have failed since.
+        """
+        gone, held = set[int](), list[TurnLease]()
+        try:
+            for turn_id in turn_ids:
+                try:
+                    held.append(await self._turns.open(turn_id))
+                except BlockingIOError:
+                    continue
+                except FileNotFoundError:
+                    gone.add(turn_id)
+            closed = await self._closed(lease.turn_id for lease in held)
+            for lease in held:
+                if lease.turn_id in closed and not await self._must_stay(lease.turn_id):
+                    await lease.remove()
+                    gone.add(lease.turn_id)
+        finally:
+            for lease in held:
                 await lease.release()
-        return True
+        return gone
 
     async def _must_stay(self, turn_id: int) -> bool:
         with suppress(RetrievalError):

@@ -14,7 +14,7 @@ from interventions import InterventionQueue
 from interventions.admission.notifications import message
 from interventions.cli import app
 from interventions.entry import complete
-from interventions.retry import entry_points
+from interventions.retry import entry_points, retries
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import utc_now
 from interventions.view.others import other_failures, others_mark, turns_of_others
@@ -168,6 +168,7 @@ def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             turns.append(request.turn_id)
             return RetryResult(request.turn_id, "answered")
 
+    monkeypatch.setattr(retries, "find_resumer", Resumer)
     monkeypatch.setattr(entry_points, "find_resumer", Resumer)
     return turns
 
