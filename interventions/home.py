@@ -52,11 +52,6 @@ def transitions_file(home: Path) -> Path:
     return home / STATE_FOLDER / "intervention_transitions.jsonl"
 
 
-def turns_folder(home: Path) -> Path:
-    """The turns of entries that do not fit the queue file, a file each."""
-    return home / STATE_FOLDER / "intervention_turns"
-
-
 def history_index(home: Path) -> Path:
     """What `storage.history` derives from the archive, the journal and the logs."""
     return home / STATE_FOLDER / "intervention_history.sqlite"

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,6 @@ from interventions.home import (
     queue_file,
     sweep_temporary,
     sync_folder,
-    turns_folder,
 )
 from interventions.storage import jsonl
 from interventions.storage.checked import look, note_checked, read_checked
@@ -37,8 +36,14 @@ from interventions.storage.queue_file import (
 )
 from interventions.storage.state import QueueState
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
-from interventions.storage.turn_overflow import TurnOverflow
-from interventions.times import utc_now
+from interventions.storage.turn_overflow import (
+    ACTION,
+    KEPT,
+    MOST_IN_FILE,
+    shortened,
+    with_all_turns,
+)
+from interventions.times import to_text, utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
 UNUSABLE_PREFIX = "intervention_queue.unusable-"
@@ -50,7 +55,6 @@ class FileStore(History):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self._path = queue_file(home)
-        self._turns = TurnOverflow(turns_folder(home))
         self._lock = FairLock(lock_file(home))
         self._cache = _FileCache()
         self._read = (b"", QueueState())
@@ -78,13 +82,16 @@ class FileStore(History):
             again = self._loss(state)
             if again is not None and (not lost or set(lost) & set(again)):
                 raise self._lost_error(again)
-        return state or QueueState()
+        if state is None:
+            return QueueState()
+        return replace(state, entries=self._with_all_turns(state.entries, state.transitions))
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """With those of the last change, whose writer may have been killed before it noted them."""
         state = read_state(self._path)
         for line in reversed(state.transitions if state else ()):
-            if intervention_id in (None, line.get("id")) and not self.is_noted(line):
+            mine = intervention_id in (None, line.get("id")) and line.get("action") != ACTION
+            if mine and not self.is_noted(line):
                 yield line
         yield from super().journal(intervention_id)
 
@@ -163,25 +170,36 @@ class FileStore(History):
                 late = []
             archive_size = _size(self._archive) if work.to_archive else 0
             try:
-                whole = self._turns.complete(work.to_archive)
+                whole = self._with_all_turns(work.to_archive, before.transitions)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
+                state = _fitted(work)
                 # A transition is made when the state is written that has it; who is killed then
                 # leaves the journal to the next writer.
-                state, lines = work.state, (*late, *work.to_journal)
+                lines = (*late, *work.to_journal)
                 if lines != state.transitions:
                     state = replace(state, transitions=lines)
-                self._write(self._turns.move_out(state))
+                self._write(state)
             except BaseException:
                 if work.to_archive:
                     with suppress(OSError):
                         os.truncate(self._archive, archive_size)
                 raise
-            self._turns.remove(work.to_archive)
             self._note(work.to_journal)
         except OSError as error:
             self._cache = _FileCache()
             path = Path(error.filename) if error.filename else self._path
             raise storage_error("write", path, error) from error
+
+    def _with_all_turns(
+        self, entries: Sequence[Entry], latest: Sequence[Transition]
+    ) -> tuple[Entry, ...]:
+        """`latest` are the lines that may not be in the journal yet."""
+        return tuple(
+            with_all_turns(entry, [*self.moved_turns(entry["id"]), *_moved(entry, latest)])
+            if len(entry["turns"]) >= KEPT
+            else entry
+            for entry in entries
+        )
 
     def _note(self, lines: Sequence[Transition]) -> bool:
         try:
@@ -317,6 +335,22 @@ class FileStore(History):
             hint=REBUILD,
             moved_to=moved_to,
         )
+
+
+def _fitted(work: Transaction) -> QueueState:
+    """The state as it fits the file; what does not is a line of the journal."""
+    long = {e["id"]: shortened(e) for e in work.state.entries if len(e["turns"]) > MOST_IN_FILE}
+    if not long:
+        return work.state
+    for name, (_, fields) in long.items():
+        head: Transition = {"transition_id": os.urandom(6).hex(), "at": to_text(utc_now())}
+        work.to_journal.append({**head, "action": ACTION, "id": name, **fields})
+    entries = (long[e["id"]][0] if e["id"] in long else e for e in work.state.entries)
+    return replace(work.state, entries=tuple(entries))
+
+
+def _moved(entry: Entry, lines: Iterable[Transition]) -> list[Transition]:
+    return [line for line in lines if line.get("action") == ACTION and line["id"] == entry["id"]]
 
 
 Owner = tuple[int, int, int]  # mode, user and group

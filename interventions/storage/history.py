@@ -141,7 +141,7 @@ class History:
         """All, or those of one entry; the latest first."""
         before = 2**62
         while rows := self._rows(
-            "SELECT at, length FROM transition WHERE at < ?1"
+            "SELECT at, length FROM transition WHERE at < ?1 AND action <> 'turns'"
             f" {'' if intervention_id is None else 'AND id = ?3'} ORDER BY at DESC LIMIT ?2",
             *(before, _PAGE),
             *([] if intervention_id is None else [intervention_id]),
@@ -153,6 +153,12 @@ class History:
         name = line.get("transition_id")
         sql = "SELECT 1 FROM transition WHERE name = ?"
         return bool(self._rows(sql, name, files=(self._journal,)))
+
+    def moved_turns(self, intervention_id: str) -> Iterator[Transition]:
+        """The lines with turns of this entry that are not in the queue file, the oldest first."""
+        sql = "SELECT at, length FROM transition WHERE id = ? AND action = 'turns' ORDER BY at"
+        rows = self._rows(sql, intervention_id, files=(self._journal,))
+        return cast(Iterator[Transition], self._lines(self._journal, rows))
 
     def upkeep(self, action: str) -> list[Transition]:
         """The lines that are about no entry (`rebuild`, `prune`), the latest first."""

@@ -14,10 +14,8 @@ from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.errors import CorruptQueueError, StorageError
-from interventions.home import turns_folder
 from interventions.storage import jsonl
 from interventions.storage.state import QueueState
-from interventions.storage.turn_overflow import TurnOverflow
 
 VERSION = 1
 REBUILD = "run `interventions doctor`: it rebuilds the queue from the logs"
@@ -132,7 +130,7 @@ def _counts(value: object) -> dict[str, int]:
 
 
 def read_state(path: Path) -> QueueState | None:
-    """The queue as last committed, each entry with all its turns; None if there is no file. No
+    """The queue as last committed, each entry with its latest turns; None if there is no file. No
     lock, no cache; nothing is moved or changed. Raises StorageError."""
     with reading(path):
         try:
@@ -140,12 +138,9 @@ def read_state(path: Path) -> QueueState | None:
         except FileNotFoundError:
             return None
     try:
-        state = decode(data)[0]
+        return decode(data)[0]
     except ValueError as error:
         raise CorruptQueueError(f"CORRUPT: {path} does not parse: {error}", hint=REBUILD) from error
-    overflow = TurnOverflow(turns_folder(path.parent.parent))
-    with reading(path):
-        return replace(state, entries=overflow.complete(state.entries))
 
 
 @contextmanager
