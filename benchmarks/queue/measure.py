@@ -167,7 +167,7 @@ def long_past(report: Report, parent: Path, archived: int = 50_000, times: int =
                 queue.put(a_failure(number))  # all but the first are dropped
             archive_of(place, count, queue.entries()[0])
             words = [sys.executable, "-m", "interventions", "--home", str(place)]
-            first_s = timed(lambda words=words: peak_mb([*words, "health"]))
+            first_s, _ = command_cost([*words, "health"])
             found.append(_commands(words, queue, times))
     print(f"commands beside {archived} archived entries, and beside none")
     report.line("  first one, which makes the index", f"{first_s:.1f} s")
@@ -195,26 +195,33 @@ def _commands(
         ["history", "-n", "5"],
         ["drain"],
     ):
-        took, peaks = [], [0.0]
+        costs = []
         for name in names[:times]:
             if what == ["drain"]:
                 for entry in queue.entries():
                     if is_open(entry):
                         queue.resolve(entry["id"], "room")
             typed = [part.format(name) for part in what]
-            took.append(
-                timed(lambda typed=typed, peaks=peaks: peaks.append(peak_mb([*words, *typed])))
-            )
-        found[what[0]] = median(took), max(peaks)
+            costs.append(command_cost([*words, *typed]))
+        found[what[0]] = median(took for took, _ in costs), max(mb for _, mb in costs)
     return found
 
 
-def peak_mb(words: list[str]) -> float:
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, words
-    return used.ru_maxrss / 1024
+# A child inherits the peak of the process that starts it: so a small one starts it.
+_RUN = """
+import resource, subprocess, sys, time
+nowhere, started = subprocess.DEVNULL, time.perf_counter()
+subprocess.run(sys.argv[1:], stdout=nowhere, stderr=nowhere, check=True)
+took = time.perf_counter() - started
+print(took, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+"""
+
+
+def command_cost(words: list[str]) -> tuple[float, float]:
+    """(seconds, peak in MB)"""
+    small = [sys.executable, "-S", "-c", _RUN, *words]
+    took_s, peak_mb = subprocess.run(small, capture_output=True, check=True).stdout.split()
+    return float(took_s), float(peak_mb)
 
 
 def command_ms(words: list[str], bytecode: Path, times: int = 15) -> float:

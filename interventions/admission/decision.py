@@ -94,14 +94,14 @@ def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits)
     if (count := len(open_entries)) >= limits.max_size:
         return "queue_full", f"{count} of {limits.max_size} entries are open"
     alike = _alike(open_entries, failure)
-    count = sum(1 for e in alike if e["session_id"] == session)
+    count = [e["session_id"] for e in alike].count(session)
     if failure["type"] == ESCALATION:
         most = limits.max_escalations_per_session
         words = f"session {session} has {count} of {most} escalations open"
         return ("session_escalations", words) if count >= most else ("", "")
     if count >= limits.max_per_session:
         return "session", f"session {session} has {count} of {limits.max_per_session} open"
-    count = sum(1 for e in alike if e["error_type"] == error_type)
+    count = [e["error_type"] for e in alike].count(error_type)
     if count >= limits.max_per_error_type:
         return "error_type", f"{error_type} has {count} of {limits.max_per_error_type} open"
     return "", ""

@@ -69,18 +69,15 @@ def _apply(
         return PutResult.dropped(failure, decision.reason, decision.detail)
     failure = _marked_as_regression(failure, work.state, store)
     entry = failure if decision.target is None else count_onto(decision.target, failure)
-    work.store(entry, limits.max_size)
-    name = str(decision.kind)
-    counts = {**work.state.admitted, name: work.state.admitted.get(name, 0) + 1}
-    after = work.state
-    work.state = replace(after, admitted=counts)
+    work.store(entry, limits.max_size, admitted=str(decision.kind))
     admission = Admission(decision.kind, entry["id"], decision.reason)
     event = event_of(failure, admission, entry, known=decision.known)
     return PutResult(failure, admission, entry, event)
 
 
 def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
-    while any(entry["id"] == failure["id"] for entry in state.entries):
+    taken = {entry["id"] for entry in state.entries}
+    while failure["id"] in taken:
         failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
     return failure
 

@@ -244,7 +244,7 @@ class FileStore(History):
         target = self._target()
         fd, temporary = open_temporary(target)
         try:
-            if os.write(fd, data) != len(data):
+            if os.writev(fd, data) != sum(map(len, data)):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._cache.owner is not None:
                 _give(fd, self._cache.owner)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -124,6 +125,7 @@ def answer_all(home: Path, work: Transaction, admit: Callable[[Entry, Limits], P
     work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
 
 
+@lru_cache(maxsize=16)
 def letters_folder(home: Path) -> Path:
     return queue_file(home).with_suffix(".letters")
 

@@ -26,7 +26,8 @@ _KNOWN = ("version", "interventions", "transitions", "dropped", "admitted")
 Lines = dict[int, tuple[Entry, bytes]]
 
 
-def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
+def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
+    """The parts of the file, which is too large to be joined in every put."""
     lines: Lines = {}
     for entry in state.entries:
         key = id(entry)
@@ -38,14 +39,13 @@ def encode(state: QueueState, known: Lines) -> tuple[bytes, Lines]:
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", str(version).encode(), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
-    rows = b",\n".join([line for _, line in lines.values()])
-    for row, _ in state.unusable:
-        rows += b",\n" * bool(rows) + jsonl.encode(row)
+    rows = [line for _, line in lines.values()]
+    rows += [jsonl.encode(row) for row, _ in state.unusable]
     end = jsonl.encode(tail)[1:]
     if state.transitions:
         # On a line of their own: waiting writers look for their answers in the last one alone.
         end = jsonl.encode({"transitions": state.transitions})[1:-1] + b",\n" + end
-    return b"".join((head, b"\n" if rows else b"", rows, b"\n], ", end, b"\n")), lines
+    return (head, b"\n" if rows else b"", b",\n".join(rows), b"\n], ", end, b"\n"), lines
 
 
 def decode(data: bytes, known: Lines | None = None) -> tuple[QueueState, Lines]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -82,9 +82,10 @@ class Transaction:
     to_archive: list[Entry] = field(default_factory=list)
     to_journal: list[Transition] = field(default_factory=list)
 
-    def store(self, entry: Entry, max_size: int) -> None:
-        """The entry in the place of the one with its id, or at the end. Closed entries for which
-        there is no room move to the archive. ArgumentError for one that could not be read again."""
+    def store(self, entry: Entry, max_size: int, *, admitted: str = "") -> None:
+        """The entry in the place of the one with its id, or at the end, and counted by how it was
+        admitted. Closed entries for which there is no room move to the archive. ArgumentError for
+        one that could not be read again."""
         complete(entry)
         entries, at = self.state.entries, 0
         for old in entries:
@@ -92,15 +93,10 @@ class Transaction:
                 break
             at += 1
         entries, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
-        before = self.state
-        self.state = QueueState(
-            entries,
-            before.dropped,
-            before.admitted,
-            before.extra,
-            before.transitions,
-            before.unusable,
-        )
+        counts = self.state.admitted
+        if admitted:
+            counts = {**counts, admitted: counts.get(admitted, 0) + 1}
+        self.state = replace(self.state, entries=entries, admitted=counts)
         self.to_archive += archived
 
 
