@@ -167,7 +167,7 @@ def _retention(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
     keep, store = retention_settings(queue.home), FileStore(queue.home)
     oldest = to_text(utc_now() - timedelta(days=keep.archive_days)) if keep.archive_days else ""
     before = store.closed_before(oldest, keep.archive_entries)
-    line = Actor.current(via="doctor").line("prune", None, utc_now())
+    line = Actor.current(via="doctor").line("prune")
     if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):
         yield Finding(f"the archive let go of {gone} entries that were closed before {before}")
 

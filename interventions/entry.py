@@ -170,10 +170,6 @@ ESCALATION = InterventionType.ESCALATION.value
 SEVERITIES = tuple(each.value for each in Severity)
 TYPES = tuple(each.value for each in InterventionType)
 
-_ROW_TEXTS = (
-    *("fingerprint", "type", "phase", "tool", "error_type", "severity"),
-    *("first_seen", "last_seen", "regression_of"),
-)
 # Numbers below this, either way: what SQLite and most languages hold. A sum stays below it.
 MOST = 2**63
 
@@ -273,20 +269,16 @@ def _merged_rows(value: Any) -> list[dict[str, Any]]:
 
 
 def _merged(row: dict[str, Any]) -> dict[str, Any]:
-    converted: dict[str, Any] = {}
-    for name in _ROW_TEXTS:
+    """What cannot be converted is left out: it costs no entry."""
+    converted = dict(row)
+    for name, kind, convert in _ROW_FIELDS:
         value = row.get(name)
-        if value is not None and type(value) is not str:
-            converted[name] = _text(value)
-    if row.get("count", 1) != _number_or_0(row.get("count", 1)):
-        converted["count"] = 1
-    if not isinstance(row.get("sample") or {}, dict):
-        converted["sample"] = _object(row["sample"])
-    try:
-        _numbers(row.get("turns") or [])
-    except ValueError:
-        converted["turns"] = []
-    return row | converted if converted else row
+        if value is not None and type(value) is not kind:
+            try:
+                converted[name] = convert(value)
+            except ValueError:
+                del converted[name]
+    return converted
 
 
 _CONVERTER_OF: dict[Any, Callable[[Any], Any]] = {
@@ -301,10 +293,10 @@ _CONVERTER_OF: dict[Any, Callable[[Any], Any]] = {
 }
 
 
-def _fields() -> list[tuple[str, type | None, Callable[[Any], Any]]]:
+def _fields(of: type) -> list[tuple[str, type | None, Callable[[Any], Any]]]:
     """(name, type that is taken as it is, what converts another) of each field."""
     found: list[tuple[str, type | None, Callable[[Any], Any]]] = []
-    for name, hint in get_type_hints(Entry, include_extras=True).items():
+    for name, hint in get_type_hints(of, include_extras=True).items():
         parts = get_args(hint)
         kind = next(part for part in parts if part is not NoneType) if NoneType in parts else hint
         plain = {str: str, Sample: dict, dict[str, Any]: dict}.get(kind)
@@ -312,7 +304,7 @@ def _fields() -> list[tuple[str, type | None, Callable[[Any], Any]]]:
     return found
 
 
-_FIELDS = _fields()
+_FIELDS, _ROW_FIELDS = _fields(Entry), _fields(MergedFailure)
 _ABSENT = dict.fromkeys(Entry.__annotations__)
 
 

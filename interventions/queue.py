@@ -22,12 +22,11 @@ from interventions.admission.capture import FOREIGN, text_of
 from interventions.admission.decision import limit_reached
 from interventions.admission.notifications import notify
 from interventions.admission.preparation import MAX_MESSAGE, bare_failure, prepare
-from interventions.admission.put import admit, admit_again, log_admission
+from interventions.admission.put import admit, log_admission
 from interventions.entry import (
     Entry,
     EntryFields,
     Transition,
-    complete,
     is_about,
     is_open,
     open_ones,
@@ -54,7 +53,6 @@ from interventions.storage.store import (
     Store,
     Transaction,
 )
-from interventions.times import utc_now
 from interventions.transitions import Actor
 
 if TYPE_CHECKING:
@@ -136,15 +134,6 @@ class InterventionQueue(QueueReader):
             notify(self.home, result.event, result.entry, failure)
         return admission
 
-    def put_back(self, failure: Entry, **options: Unpack[ActorOptions]) -> Admission:
-        """Put what is already in the emergency log; a failure that still finds no room stays there.
-
-        Raises StorageError. Nothing is logged a second time, and nothing is put twice.
-        """
-        actor, failure = Actor.current(**options), complete(failure)
-        with self.store.transaction(self.lock_timeout_s) as work:
-            return admit_again(work, failure, self.limits, self.store, actor).admission
-
     def resolve(self, intervention_id: str, note: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Close it as solved, unverified. ConflictError when it is closed."""
         clean = _note(note)
@@ -160,12 +149,12 @@ class InterventionQueue(QueueReader):
         """
         expect("ids", ids, Collection)
         expect("outcome", outcome, str)
-        actor, clean, now = Actor.current(**options), _note(note), utc_now()
+        actor, clean = Actor.current(**options), _note(note)
         with self.store.transaction(self.lock_timeout_s) as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
-                fields = transitions.resolve(entry, actor, now, note=clean, verified=outcome)
-                self._write(work, "resolve", entry, fields, actor, now)
+                fields = transitions.resolve(entry, actor, note=clean, verified=outcome)
+                self._write(work, "resolve", entry, fields, actor)
         return tuple(entry["id"] for entry in closing)
 
     def dismiss(
@@ -181,7 +170,7 @@ class InterventionQueue(QueueReader):
     ) -> list[Entry]:
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
-        actor, now = Actor.current(**options), utc_now()
+        actor = Actor.current(**options)
         clean = _clean("why", why)
         with self.store.transaction(self.lock_timeout_s) as work:
             # As they are read: in a transaction an entry has only its latest turns.
@@ -192,7 +181,7 @@ class InterventionQueue(QueueReader):
                 if is_open(entry) and entry["id"] in about and entry["id"] not in keep
             ]
             return [
-                self._write(work, "supersede", entry, {"superseded": clean}, actor, now)
+                self._write(work, "supersede", entry, {"superseded": clean}, actor)
                 for entry in mine
                 if entry.get("superseded") != clean
             ]
@@ -236,7 +225,7 @@ class InterventionQueue(QueueReader):
         Raises NotFoundError when there is none, ConflictError when the entry changed since or is
         not `expected_version`.
         """
-        actor, now = Actor.current(**options), utc_now()
+        actor = Actor.current(**options)
         with self.store.transaction(self.lock_timeout_s) as work:
             here = {entry["id"]: entry for entry in work.state.entries}
             wanted = None
@@ -252,7 +241,7 @@ class InterventionQueue(QueueReader):
                 )
             line, before = found
             self.check_version(before, expected_version)
-            after = self._write(work, "undo", before, transitions.undo(before, line), actor, now)
+            after = self._write(work, "undo", before, transitions.undo(before, line), actor)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
 
@@ -260,17 +249,17 @@ class InterventionQueue(QueueReader):
         self,
         action: str,
         intervention_id: str,
-        fields_of: Callable[[Entry, Actor, datetime], EntryFields],
+        fields_of: Callable[[Entry, Actor], EntryFields],
         *,
         expected_version: int | None = None,
         **options: Unpack[ActorOptions],
     ) -> Entry:
         """The entry after the change."""
-        actor, now = Actor.current(**options), utc_now()
+        actor = Actor.current(**options)
         with self.store.transaction(self.lock_timeout_s) as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
             self.check_version(before, expected_version)
-            return self._write(work, action, before, fields_of(before, actor, now), actor, now)
+            return self._write(work, action, before, fields_of(before, actor), actor)
 
     def _write(
         self,
@@ -279,9 +268,8 @@ class InterventionQueue(QueueReader):
         before: Entry,
         fields: EntryFields,
         actor: Actor,
-        now: datetime,
     ) -> Entry:
-        after = transitions.change(work, action, before, fields, actor, now, self.limits.max_size)
+        after = transitions.change(work, action, before, fields, actor, self.limits.max_size)
         if is_open(after) and not is_open(before):
             others = [e for e in open_ones(work.state.entries) if e["id"] != after["id"]]
             limit, words = limit_reached(others, after, self.limits)

@@ -23,7 +23,6 @@ from interventions.storage.history import History
 from interventions.storage.queue_file import reading, salvage
 from interventions.storage.state import make_room
 from interventions.storage.store import Transaction
-from interventions.times import utc_now
 from interventions.transitions import Actor
 
 # What the log adds to a failure, and the queue must not keep.
@@ -100,7 +99,7 @@ def _restore(work: Transaction, queue: InterventionQueue, actor: Actor, result: 
     work.state = replace(work.state, entries=kept, admitted=admitted)
     result.restored = [entry["id"] for entry in lost]
     result.damaged = [path.name for path in damaged]
-    line = actor.line("rebuild", None, utc_now())
+    line = actor.line("rebuild")
     work.to_journal.append({**line, "rebuilt_from": result.damaged, "given_up": result.given_up})
 
 

@@ -1,8 +1,7 @@
 """What a person does to an entry: resolve, dismiss, snooze, reopen, assign, and undo of these.
 
-Each is a pure function from an entry, who acts and when to the fields that change; `change` writes
-them. The journal
-keeps the fields before and after, which makes undo the same for all of them.
+Each is a pure function from an entry and who acts when to the fields that change; `change` writes
+them. The journal keeps the fields before and after, which makes undo the same for all of them.
 """
 
 from __future__ import annotations
@@ -29,14 +28,15 @@ from interventions.entry import (
 from interventions.errors import ArgumentError, ConflictError, expect
 from interventions.secrets.redaction import redact_text
 from interventions.storage.store import Transaction
-from interventions.times import to_text
+from interventions.times import to_text, utc_now
 
 
 @dataclass(frozen=True)
 class Actor:
-    """Who did it and through what (`cli`, `monitor`, `library`, `retry`)."""
+    """Who does it, when, and through what (`cli`, `monitor`, `library`, `retry`)."""
 
     name: str
+    at: datetime
     via: str
     host: str
 
@@ -44,13 +44,13 @@ class Actor:
     def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
         expect("by", by, str, NoneType)
         expect("via", via, str)
-        return cls(redact_text(by, 100) if by else _user(), via, _host())
+        return cls(redact_text(by, 100) if by else _user(), utc_now(), via, _host())
 
-    def line(self, action: str, intervention_id: str | None, now: datetime) -> Transition:
+    def line(self, action: str, intervention_id: str | None = None) -> Transition:
         """What every line of the journal has."""
         return {
             "transition_id": secrets.token_hex(6),
-            "at": to_text(now),
+            "at": to_text(self.at),
             "action": action,
             "id": intervention_id,
             "by": self.name,
@@ -59,68 +59,65 @@ class Actor:
         }
 
 
-def resolve(
-    entry: Entry, actor: Actor, now: datetime, *, note: str, verified: str | None = None
-) -> EntryFields:
+def resolve(entry: Entry, actor: Actor, *, note: str, verified: str | None = None) -> EntryFields:
     """`verified` is the state of the turn that was resumed and got past the failed phase."""
-    _must_be_open(entry, now, "resolve")
-    row = _history("resolved", note, actor, now)
+    _must_be_open(entry, actor.at, "resolve")
+    row = _history("resolved", note, actor)
     row["verified"] = verified is not None
     if verified is not None:
         row["turn_status"] = verified
     return {
-        "resolved_at": to_text(now),
+        "resolved_at": to_text(actor.at),
         "resolution": note,
         **_end_snooze(entry),
         "resolutions": [*entry["resolutions"], row],
     }
 
 
-def dismiss(entry: Entry, actor: Actor, now: datetime, *, note: str) -> EntryFields:
+def dismiss(entry: Entry, actor: Actor, *, note: str) -> EntryFields:
     """Not worth fixing: closed, but never counted as solved."""
-    _must_be_open(entry, now, "dismiss")
+    _must_be_open(entry, actor.at, "dismiss")
     return {
-        "dismissed_at": to_text(now),
+        "dismissed_at": to_text(actor.at),
         "resolution": note or None,
         **_end_snooze(entry),
-        "resolutions": [*entry["resolutions"], _history("dismissed", note, actor, now)],
+        "resolutions": [*entry["resolutions"], _history("dismissed", note, actor)],
     }
 
 
 def snooze(
     entry: Entry,
     actor: Actor,
-    now: datetime,
     *,
     until: datetime | None,
     duration: timedelta | None,
     until_n_more: int | None,
 ) -> EntryFields:
-    _must_be_open(entry, now, "snooze")
+    _must_be_open(entry, actor.at, "snooze")
     if sum(value is not None for value in (until, duration, until_n_more)) != 1:
         raise ArgumentError("snooze needs a time, a duration or a number", argument="until")
     wake_at = None if until_n_more is None else _count_after(entry["occurrences"], until_n_more)
     if duration is not None:
-        until = _after(now, duration)
+        until = _after(actor.at, duration)
     return {
-        "snoozed_until": None if until is None else _future(until, now),
+        "snoozed_until": None if until is None else _future(until, actor.at),
         "snoozed_until_occurrences": wake_at,
     }
 
 
-def reopen(entry: Entry, actor: Actor, now: datetime) -> EntryFields:
+def reopen(entry: Entry, actor: Actor) -> EntryFields:
     if is_open(entry):
         raise ConflictError(
-            f"{entry['id']} is {state_of(entry, now)}, so it cannot be reopened",
+            f"{entry['id']} is {state_of(entry, actor.at)}, so it cannot be reopened",
             hint="to end a snooze: interventions undo",
         )
     marked = list(entry["resolutions"])
     if marked:
-        marked[-1] = {**marked[-1], "reopened_at": to_text(now)}
+        marked[-1] = {**marked[-1], "reopened_at": to_text(actor.at)}
     return {"resolved_at": None, "dismissed_at": None, "resolution": None, "resolutions": marked}
 
 
-def assign(entry: Entry, actor: Actor, now: datetime, *, owner: str | None) -> EntryFields:
+def assign(entry: Entry, actor: Actor, *, owner: str | None) -> EntryFields:
     if (entry.get("owner") or None) == owner:
         raise ConflictError(f"{entry['id']} is already assigned to {owner or 'nobody'}")
     return {"owner": owner}
@@ -132,7 +129,6 @@ def change(
     before: Entry,
     fields: EntryFields,
     actor: Actor,
-    now: datetime,
     max_size: int,
 ) -> Entry:
     """Write the fields and the line of the journal into the transaction; the entry after it."""
@@ -140,7 +136,7 @@ def change(
     work.store(after, max_size)
     work.to_journal.append(
         {
-            **actor.line(action, before["id"], now),
+            **actor.line(action, before["id"]),
             "version_from": before["version"],
             "version_to": after["version"],
             "before": cast(EntryFields, {name: before.get(name) for name in fields}),
@@ -226,8 +222,8 @@ def _end_snooze(entry: Entry) -> EntryFields:
     return fields
 
 
-def _history(kind: str, note: str, actor: Actor, now: datetime) -> Resolution:
-    return {"kind": kind, "at": to_text(now), "by": actor.name, "note": note}
+def _history(kind: str, note: str, actor: Actor) -> Resolution:
+    return {"kind": kind, "at": to_text(actor.at), "by": actor.name, "note": note}
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from interventions import transitions
@@ -26,42 +25,39 @@ from interventions.transitions import Actor
 
 
 def admit(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
-    return _apply(work, _with_unique_id(failure, work.state), limits, store, utc_now())
+    return _apply(work, _with_unique_id(failure, work.state), limits, store)
 
 
 def admit_again(
     work: Transaction, failure: Entry, limits: Limits, store: Store, actor: Actor
 ) -> PutResult:
     """A failure from the emergency log: never twice, and nothing happens when there is no room."""
-    now = utc_now()
     holder = store.holder(failure["id"]) or _holder(work.state, failure["id"])
     if holder is not None:
         # Another drain was quicker, or it was put after its writer had given up waiting.
-        work.to_journal.append(_drain_line(failure, holder, actor, now))
+        work.to_journal.append(_drain_line(failure, holder, actor))
         admission = Admission(AdmissionKind.COUNTED, holder, "already_there")
         return PutResult(failure, admission)
     before, journalled, archived = work.state, len(work.to_journal), len(work.to_archive)
-    outcome = _apply(work, failure, limits, store, now)
+    outcome = _apply(work, failure, limits, store)
     if outcome.admission:
         holder = outcome.admission.intervention_id or ""
-        work.to_journal.append(_drain_line(failure, holder, actor, now))
+        work.to_journal.append(_drain_line(failure, holder, actor))
     else:
         work.state = before
         del work.to_journal[journalled:], work.to_archive[archived:]
     return outcome
 
 
-def _apply(
-    work: Transaction, failure: Entry, limits: Limits, store: Store, now: datetime
-) -> PutResult:
-    decision = decide(work.state.entries, failure, limits, now)
+def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
+    decision = decide(work.state.entries, failure, limits, utc_now())
     if decision.closes is not None:
         # The retry got past the phase that had failed, which is what the entry was about.
         solved, actor = decision.closes, Actor.current(via="retry")
         ended = f"failed in {failure['phase']}"
         note = f"a retry got past {solved['phase']}; the turn then {ended}"
-        fields = transitions.resolve(solved, actor, now, note=note, verified=ended)
-        transitions.change(work, "resolve", solved, fields, actor, now, limits.max_size)
+        fields = transitions.resolve(solved, actor, note=note, verified=ended)
+        transitions.change(work, "resolve", solved, fields, actor, limits.max_size)
     if decision.kind is AdmissionKind.DROPPED:
         dropped = work.state.dropped
         counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}
@@ -111,8 +107,8 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
 
 
-def _drain_line(failure: Entry, intervention_id: str, actor: Actor, now: datetime) -> Transition:
-    return {**actor.line("drain", intervention_id, now), "failure_id": failure["id"]}
+def _drain_line(failure: Entry, intervention_id: str, actor: Actor) -> Transition:
+    return {**actor.line("drain", intervention_id), "failure_id": failure["id"]}
 
 
 logger = logging.getLogger("interventions")

@@ -32,10 +32,7 @@ def _short(digits: str) -> int | str:
 
 
 # What Python would not write as JSON again (NaN, 1e999), or not read, becomes text.
-_decode = json.JSONDecoder(parse_constant=str, parse_float=_finite).decode
-_decode_long_numbers = json.JSONDecoder(
-    parse_constant=str, parse_float=_finite, parse_int=_short
-).decode
+_decode = json.JSONDecoder(parse_constant=str, parse_float=_finite, parse_int=_short).decode
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
@@ -54,12 +51,8 @@ def decode_deep(text: str) -> Any:
     """However deep it is, up to what Python reads. Raises ValueError."""
     try:
         return _decode(text)
-    except json.JSONDecodeError:
-        raise
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
-    except ValueError:
-        return _decode_long_numbers(text)
 
 
 def is_too_deep(value: Any) -> bool:

@@ -286,7 +286,6 @@ CALLS: dict[str, tuple[str, ...]] = {
     "undo": ("intervention_id", "by", "expected_version"),
     "supersede": ("turn_id", "why", "by"),
     "close_retried": ("ids", "note", "outcome"),
-    "put_back": ("failure",),
 }
 
 
