@@ -10,7 +10,6 @@ import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -64,24 +63,14 @@ class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorato
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             self._record(error)
 
     async def __aenter__(self) -> None:
         return None
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             from asyncio import to_thread
 

@@ -79,7 +79,8 @@ _Run = Callable[..., sqlite3.Cursor]
 
 
 class History:
-    """Every method raises StorageError if a file cannot be read."""
+    """What `Store` says of the archive and the journal, and more. Every method raises StorageError
+    if a file cannot be read."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -95,19 +96,16 @@ class History:
     # The archive
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        """By its whole id."""
         sql = "SELECT at, length FROM entry WHERE id = ? AND at IS NOT NULL"
         return next(self._entries(self._archive_rows(sql, intervention_id)), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
-        """The ids that begin so, or whose random part does; not all of very many."""
         sql = "SELECT id FROM entry WHERE at IS NOT NULL AND {0} >= ? AND {0} < ? LIMIT 100"
         bounds = (beginning, beginning + chr(0x10FFFF))
         found = [self._archive_rows(sql.format(column), *bounds) for column in ("id", "short")]
         return sorted({name for rows in found for (name,) in rows})
 
     def archived_closed(self) -> Iterator[Entry]:
-        """All of the archive, the latest closed first; a line is read when it is asked for."""
         before: tuple[object, ...] = (chr(0x10FFFF), 0)
         while rows := self._archive_rows(
             "SELECT at, length, closed_at FROM entry WHERE at IS NOT NULL"
@@ -119,8 +117,6 @@ class History:
             before = (rows[-1][2], rows[-1][0])
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
-        """Those with one of these fingerprints that were resolved at some time, or with `still` are
-        as they lie there; the latest line first."""
         if _mark(self._archive) is None:
             return  # every put asks
         wanted = sorted(names)
@@ -138,7 +134,6 @@ class History:
     # The journal
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        """All, or those of one entry; the latest first."""
         before = 2**62
         while rows := self._rows(
             "SELECT at, length FROM transition WHERE at < ?1 AND action <> 'turns'"
@@ -204,7 +199,6 @@ class History:
         return bool(self._rows("SELECT 1 FROM failure WHERE id = ?", failure_id))
 
     def holder(self, failure_id: str) -> str | None:
-        """The id of the entry that has a failure which the logs call dropped."""
         sql = (
             "SELECT holder FROM held WHERE failure = ?1"
             " UNION ALL SELECT id FROM entry WHERE id = ?1 AND at > 0"

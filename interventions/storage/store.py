@@ -125,45 +125,35 @@ class Store(Protocol):
 
     def read(self) -> QueueState:
         """The last committed state; CorruptQueueError if it was lost. Takes no lock."""
-        ...
 
     def transaction(
         self, timeout_s: float, *, restoring: bool = False
     ) -> AbstractContextManager[Transaction]:
         """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`, and
         CorruptQueueError if the state was lost, but for who restores it."""
-        ...
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """`admit` one failure in a transaction, perhaps together with those of other waiters."""
-        ...
 
     def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id. The archive has the closed entries that had to leave the queue."""
-        ...
 
     def archived_ids(self, beginning: str) -> list[str]:
         """The ids that begin so, or whose random part does; not all of very many."""
-        ...
 
     def archived_closed(self) -> Iterator[Entry]:
         """All of the archive, the latest closed first, each read when it is asked for."""
-        ...
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         """Those with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
-        ...
 
     def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
         """Of every archived entry but those with these ids."""
-        ...
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """Every transition, or those of one entry; the latest first."""
-        ...
 
     def holder(self, failure_id: str) -> str | None:
         """The id of the entry that has a failure which the logs call dropped, as far as the journal
         and the archive know."""
-        ...
