@@ -97,11 +97,9 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
         before: Entry | None = max(resolved, key=closed_at)
     else:
         # What was reopened is in the archive as it was before.
-        before = None
-        for entry in store.archived_resolved([known], still=True):
-            if all(entry["id"] != other["id"] for other in state.entries):
-                before = entry
-                break
+        here = {entry["id"] for entry in state.entries}
+        past = store.archived_resolved([known], still=True)
+        before = next((entry for entry in past if entry["id"] not in here), None)
     if before is None:
         return failure
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}

@@ -16,14 +16,17 @@ from interventions.home import (
 )
 from interventions.storage.queue_file import read_state
 from interventions.storage.state import QueueState
+from interventions.storage.turn_overflow import may_have_more
 
 
 def read_checked(home: Path) -> QueueState | None:
-    """The queue, if it is known that nothing of it was lost. Raises StorageError."""
+    """The queue, if it is known that nothing of it was lost, and all of it is in its file. Raises
+    StorageError."""
     seen = look(home)
     if not seen or seen != _noted(home):
         return None
-    return read_state(queue_file(home))
+    state = read_state(queue_file(home))
+    return None if state is None or any(map(may_have_more, state.entries)) else state
 
 
 def look(home: Path) -> bytes:

@@ -38,8 +38,8 @@ from interventions.storage.state import QueueState
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
 from interventions.storage.turn_overflow import (
     ACTION,
-    KEPT,
     MOST_IN_FILE,
+    may_have_more,
     shortened,
     with_all_turns,
 )
@@ -196,7 +196,7 @@ class FileStore(History):
         """`latest` are the lines that may not be in the journal yet."""
         return tuple(
             with_all_turns(entry, [*self.moved_turns(entry["id"]), *_moved(entry, latest)])
-            if len(entry["turns"]) >= KEPT
+            if may_have_more(entry)
             else entry
             for entry in entries
         )

@@ -136,7 +136,7 @@ class History:
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         before = 2**62
         while rows := self._rows(
-            "SELECT at, length FROM transition WHERE at < ?1 AND action <> 'turns'"
+            "SELECT at, length FROM transition WHERE at < ?1 AND action IS NOT 'turns'"
             f" {'' if intervention_id is None else 'AND id = ?3'} ORDER BY at DESC LIMIT ?2",
             *(before, _PAGE),
             *([] if intervention_id is None else [intervention_id]),

@@ -15,6 +15,11 @@ MOST_IN_FILE, KEPT = 200, 100
 ACTION = "turns"
 
 
+def may_have_more(entry: Entry) -> bool:
+    """Whether turns of it may be in the journal."""
+    return len(entry["turns"]) >= KEPT
+
+
 def shortened(entry: Entry) -> tuple[Entry, Transition]:
     """The entry with its latest turns, and the others as fields of a line of the journal."""
     turns, kept = entry["turns"], frozenset(entry["turns"][-KEPT:])
