@@ -33,6 +33,7 @@ from unified_flow.turns.results import (
 )
 from unified_flow.turns.store import Salvaged, TurnStore
 from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_query import TurnQuery
 from unified_flow.wiring import wire
 
 # A small model leaves four phases to rules. A test that scripts a model from a file in every phase
@@ -151,7 +152,9 @@ class Turns:
         return wait_for(self.archive.require(turn_id))
 
     def latest(self, *, interrupted: bool = False) -> tuple[list[Turn], list[str]]:
-        return wait_for(self.archive.latest(None, None, interrupted=interrupted))
+        return wait_for(
+            self.archive.latest(None, TurnQuery(status="interrupted" if interrupted else None))
+        )
 
     def page(self, turn_id: int) -> str:
         return wait_for(self.archive.page(turn_id))

@@ -176,7 +176,7 @@ def test_stopping_journals_what_runs_and_tells_the_client(
         assert service.log[-1]["status"] == "interrupted"
     shown = forked.run(
         [
-            *(sys.executable, "-m", "unified_flow", "turns", "list", "--interrupted"),
+            *(sys.executable, "-m", "unified_flow", "turns", "list", "--status", "interrupted"),
             *("--home", str(folder)),
         ],
         capture_output=True,

@@ -40,6 +40,7 @@ from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.stores import turn_archive
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_query import TurnQuery
 
 SCRIPT = script(planner=[looks("a"), looks("b", "c", tool="write"), COMPLETE])
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -145,7 +146,7 @@ async def answered(home: Path) -> None:
 
 async def whole_turns(archive: TurnArchive) -> list[Turn]:
     """None may be damaged; of one the number alone may have been taken."""
-    turns, unreadable = await archive.latest(None, None)
+    turns, unreadable = await archive.latest(None, TurnQuery())
     assert [told for told in unreadable if "was never begun" not in told] == []
     return turns
 

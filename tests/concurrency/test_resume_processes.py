@@ -239,10 +239,10 @@ def test_a_killed_turn_is_listed_as_interrupted_and_a_running_one_is_not(
     wait_for(lambda: "synthesis" in model_server.phases, "the turn comes to synthesis")
     listed = json.loads(cli.run("unified_flow", "turns", "list", "--json").stdout)
     assert listed["turns"][0]["status"] == "running"
-    assert "1" not in cli.run("unified_flow", "turns", "list", "--interrupted").stdout
+    assert "1" not in cli.run("unified_flow", "turns", "list", "--status", "interrupted").stdout
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    shown = cli.run("unified_flow", "turns", "list", "--interrupted").stdout
+    shown = cli.run("unified_flow", "turns", "list", "--status", "interrupted").stdout
     assert "interrupted in synthesis" in shown
 
 

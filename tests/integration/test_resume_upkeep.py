@@ -72,6 +72,48 @@ def test_an_abandoned_turn_says_so_everywhere_and_is_closed_in_bulk(home: Path, 
     assert open_entries(home)[0]["dismissed_at"]
 
 
+def test_lists_take_status_phase_time_session_error_model_and_text(home: Path, docs: Path) -> None:
+    ask(home, docs)
+    ask(home, docs, synthesis=DOWN)
+    asyncio.run(scripted_flow(home, docs).process("other", "What is a node?"))
+
+    def listed(*words: str) -> list[int]:
+        done = cli(home, "unified_flow", "turns", "list", *words, "--json")
+        return [row["turn_id"] for row in json.loads(done.stdout)["turns"]]
+
+    assert listed() == [3, 2, 1]
+    assert listed("--limit", "1") == [3]
+    assert listed("--status", "failed") == listed("--phase", "synthesis") == [2]
+    assert listed("--error", "runtimeERROR: down") == listed("--error", "unknown_error") == [2]
+    assert listed("--session", "s") == listed("--session", "s", "--since", "1h") == [2, 1]
+    assert listed("--text", "a NODE") == listed("--session", "last") == [3]
+    assert listed("--model", "scripted") == [3, 2, 1]
+    assert listed("--model", "no such") == listed("--before", "1h") == []
+    assert listed("--since", "2020-01-01T00:00:00Z", "--status", "answered") == [3, 1]
+    refused = cli(home, "unified_flow", "turns", "list", "--since", "yesterday", code=2)
+    assert "'yesterday' is no time" in refused.stderr
+
+
+def test_many_turns_are_given_up_by_one_command(home: Path, docs: Path) -> None:
+    for session in ("a", "b", "b"):
+        with suppress(PhaseError):
+            asyncio.run(scripted_flow(home, docs, synthesis=DOWN).process(session, QUESTION))
+    ask(home, docs)
+    which = ("unified_flow", "turns", "abandon", "--error", "down")
+    refused = cli(home, *which, code=2)
+    assert "abandon 3 turns (1, 2, 3): without a terminal this needs --yes" in refused.stderr
+    cli(home, "unified_flow", "turns", "abandon", code=2)
+    cli(home, "unified_flow", "turns", "abandon", "1", "--status", "failed", code=2)
+    done = cli(home, *which, "--session", "a", "--yes")
+    assert "abandoned 1 turn" in done.stdout
+    left = [entry for entry in open_entries(home) if not entry.get("superseded")]
+    done = cli(home, *which, "--yes", "--json", "--note", "too late")
+    assert json.loads(done.stdout) == {"abandoned": 2, "superseded": len(left), "refused": []}
+    assert all("too late" in InterventionQueue(home).find(e["id"])["superseded"] for e in left)
+    assert [turn.status for turn in Turns(home).latest()[0]] == ["answered", *["abandoned"] * 3]
+    assert json.loads(cli(home, *which, "--yes", "--json").stdout)["abandoned"] == 0
+
+
 def test_an_older_failure_of_a_turn_that_is_answered_is_superseded(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
     back = scripted_flow(home, docs, reflection=RuntimeError("down too"))

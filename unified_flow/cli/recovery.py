@@ -97,8 +97,9 @@ def recover(
 def _cut_off(home: Path) -> list[Turn]:
     from unified_flow.lib.threads import wait_for
     from unified_flow.stores import turn_archive
+    from unified_flow.turns.turn_query import TurnQuery
 
-    found, _ = wait_for(turn_archive(home).latest(None, None, interrupted=True))
+    found, _ = wait_for(turn_archive(home).latest(None, TurnQuery(status="interrupted")))
     return found[::-1]
 
 

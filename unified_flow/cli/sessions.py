@@ -158,8 +158,9 @@ def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
 def _turns_of(archive: TurnArchive, session: str | None, limit: int | None = None) -> list[Turn]:
     """Newest first."""
     from unified_flow.lib.threads import wait_for
+    from unified_flow.turns.turn_query import TurnQuery
 
-    return wait_for(archive.latest(limit, session))[0]
+    return wait_for(archive.latest(limit, TurnQuery(session=session)))[0]
 
 
 def newest_session(home: Path | None) -> tuple[str | None, Turn | None]:

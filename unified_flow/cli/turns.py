@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import typer
 
-from interventions.cli.terminal import note, say, width
+from interventions.cli.terminal import Code, UsageError, is_asked, note, say, width
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
-from unified_flow.cli.terminal import beginning, on_terminal, say_object, say_result
+from unified_flow.cli.terminal import (
+    beginning,
+    counted,
+    on_terminal,
+    progress_bar,
+    say_object,
+    say_result,
+)
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
+    from interventions.queue import InterventionQueue
     from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.store import TurnStore
     from unified_flow.turns.turn import Turn
+    from unified_flow.turns.turn_query import TurnQuery
+
+# As `turns.turn.Status`, which takes too long to load for a list of options.
+Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
+
+
+class TurnFilters(TypedDict, total=False):
+    """Options of `list` and `abandon`, as `**filters: Unpack[TurnFilters]`."""
+
+    status: Annotated[Status | None, typer.Option(help="Only those that are so.")]
+    phase: Annotated[str | None, typer.Option(help="Only those that failed or stopped there.")]
+    session: options.Session
+    error: Annotated[str | None, typer.Option(help="Part of the failure's type or message.")]
+    model: Annotated[str | None, typer.Option(help="Part of the name of a model that they asked.")]
+    text: Annotated[str | None, typer.Option(help="Part of the question or the answer.")]
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Begun then, or 2h ago.")]
+    before: Annotated[str | None, typer.Option(metavar="TIME", help="Begun earlier, or 30d ago.")]
 
 
 def list_turns(
-    session: options.Session = None,
     limit: options.Limit = 20,
-    interrupted: Annotated[
-        bool,
-        typer.Option("--interrupted", help="Only those that were stopped: unified-flow resume N."),
-    ] = False,
     as_json: options.AsJson = False,
     as_jsonl: options.AsJsonl = False,
     home: options.Home = None,
+    **filters: Unpack[TurnFilters],
 ) -> None:
     """The latest turns, newest first.
 
     \b
     unified-flow turns list --session ros --limit 5
+    unified-flow turns list --status failed --phase synthesis --since 2h
     """
     from unified_flow.lib.threads import wait_for
     from unified_flow.stores import turn_archive
 
-    session = session_named(session, home)
-    latest = turn_archive(home).latest(limit or None, session, interrupted=interrupted)
-    turns, damaged = wait_for(latest)
+    query = _query(filters, home)
+
+    def kept(turn: Turn) -> tuple[dict[str, Any], str]:
+        return turn.as_row() | {"question": redact_text(turn.question)}, _line(turn)
+
+    found, damaged = wait_for(turn_archive(home).select(limit or None, query, kept))
     for problem in damaged:
         note(f"skipped: {problem}")
-    rows = [turn.as_row() | {"question": redact_text(turn.question)} for turn in turns]
+    rows = [row for row, _ in found]
     if as_json:
         say_object({"turns": rows})
     elif as_jsonl:
@@ -53,9 +80,35 @@ def list_turns(
             say_object(row)
     elif not rows and not damaged:
         none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
-        note("no turn was interrupted" if interrupted else none_yet)
+        note(none_yet if query.is_empty else "no turn matches")
     else:
-        _table(turns)
+        for _, line in found:
+            say(line)
+
+
+def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
+    from unified_flow.turns.turn_query import TurnQuery
+
+    given: dict[str, Any] = {**filters}
+    given["session"] = session_named(given.get("session"), home)
+    for name in ("since", "before"):
+        if given.get(name) is not None:
+            given[name] = _moment(f"--{name}", given[name])
+    return TurnQuery(**given)
+
+
+def _moment(option: str, text: str) -> datetime:
+    """A time, or so long ago."""
+    from interventions.times import from_text, parse_duration, utc_now
+
+    ago = parse_duration(text)
+    if ago is not None:
+        return utc_now() - ago
+    try:
+        return from_text(text)
+    except ValueError as exc:
+        why = f"{option}: {text!r} is no time: 2h, 30d, 2026-01-31T09:00:00Z"
+        raise typer.BadParameter(why) from exc
 
 
 def show_turn(
@@ -101,29 +154,33 @@ def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
     )
 
 
-def _table(turns: list[Turn]) -> None:
+def _line(turn: Turn) -> str:
     columns = width() if on_terminal() else 200
-    for turn in turns:
-        started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
-        where = f" at {turn.failure.phase}" if turn.failure else ""
-        if turn.status == "interrupted" and turn.visits:
-            where = f" in {turn.visits[-1].phase}"
-        if turn.resumed:
-            where += ", resumed" if turn.fork_of is None else f", fork of {turn.fork_of}"
-        head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
-        say(head + beginning(redact_text(turn.question), max(20, columns - len(head))))
+    started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
+    where = f" at {turn.failure.phase}" if turn.failure else ""
+    if turn.status == "interrupted" and turn.visits:
+        where = f" in {turn.visits[-1].phase}"
+    if turn.resumed:
+        where += ", resumed" if turn.fork_of is None else f", fork of {turn.fork_of}"
+    head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
+    return head + beginning(redact_text(turn.question), max(20, columns - len(head)))
 
 
 def abandon(
-    turn: options.Turn,
+    turn: Annotated[
+        str | None, typer.Argument(metavar="[TURN]", help="Which; or all that the options take.")
+    ] = None,
     reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
+    yes: options.Yes = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
+    **filters: Unpack[TurnFilters],
 ) -> None:
-    """Give a turn up. Its open interventions say so, and can be closed in bulk.
+    """Give a turn up, or many. Their open interventions say so, and can be closed in bulk.
 
     \b
     unified-flow turns abandon 12 --note "asked again as 15"
+    unified-flow turns abandon --status failed --before 7d
     interventions dismiss --query is:superseded --yes
     """
     from interventions.queue import queue_at
@@ -131,16 +188,75 @@ def abandon(
     from unified_flow.resume import housekeeping
     from unified_flow.stores import turn_store
 
+    query = _query(filters, home)
+    if (turn is None) == query.is_empty:
+        raise typer.BadParameter("name one turn, or say which: --status failed --before 7d")
+    turns, queue = turn_store(find_home(home)), queue_at(home)
+    if turn is None:
+        _abandon_all(turns, queue, query, redact_text(reason), yes=yes, as_json=as_json)
+        return
     # By its number also one that cannot be read.
     turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
-    turns, queue = turn_store(find_home(home)), queue_at(home)
     marked = wait_for(housekeeping.abandon(turns, queue, turn_id, redact_text(reason)))
     if as_json:
         say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
     else:
         say(f"turn {turn_id} is abandoned")
-        if marked:
-            note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
+        _note_superseded(marked)
+
+
+def _abandon_all(
+    turns: TurnStore,
+    queue: InterventionQueue,
+    query: TurnQuery,
+    reason: str,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Exits with 1 if one of them could not be given up."""
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.resume import housekeeping
+    from unified_flow.turns.archive import TurnArchive
+    from unified_flow.turns.turn import FINISHED
+
+    def kept(turn: Turn) -> int:
+        return 0 if turn.status in FINISHED else turn.turn_id
+
+    found, damaged = wait_for(TurnArchive(turns).select(None, query, kept))
+    for problem in damaged:
+        note(f"skipped: {problem}")
+    # The oldest first, so that the next one that waits for the same fix is soon found.
+    chosen = sorted(filter(None, found))
+    if chosen and not yes:
+        what = f"abandon {counted(len(chosen), 'turn')} ({_some(chosen)})"
+        if not is_asked():
+            raise UsageError(f"{what}: without a terminal this needs --yes")
+        if not typer.confirm(f"{what}?", err=True):
+            raise UsageError("nothing was changed")
+    with progress_bar("abandoning", show=on_terminal()) as bar:
+        progress = bar or (lambda *_: None)
+        doing = housekeeping.abandon_all(turns, queue, chosen, reason, progress)
+        done, marked, refused = wait_for(doing)
+    for why in refused:
+        note(f"skipped: {one_line(redact_text(why))}")
+    if as_json:
+        say_object({"abandoned": done, "superseded": marked, "refused": refused})
+    else:
+        say(f"abandoned {counted(done, 'turn')}")
+        _note_superseded(marked)
+    if refused:
+        raise typer.Exit(Code.FAILED)
+
+
+def _some(turn_ids: list[int]) -> str:
+    shown = ", ".join(map(str, turn_ids[:10]))
+    return f"{shown}, …" if len(turn_ids) > 10 else shown
+
+
+def _note_superseded(marked: int) -> None:
+    if marked:
+        note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
 
 
 def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 
 from interventions import InterventionQueue
+from interventions.entry import is_about, is_open, turns_of
+from interventions.errors import QueueError
 from unified_flow.engine.retried_interventions import awaited_by_others
-from unified_flow.errors import RetrievalError
+from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
 from unified_flow.resume.resumption import begin_run, open_turn, unwritable
 from unified_flow.turns.archive import TurnArchive, read_turn
@@ -45,6 +47,48 @@ async def abandon(turns: TurnStore, queue: InterventionQueue, turn_id: int, reas
     return await asyncio.to_thread(
         _supersede, turn, queue, archive, why, again=again, unreadable=unreadable
     )
+
+
+async def abandon_all(
+    turns: TurnStore,
+    queue: InterventionQueue,
+    turn_ids: Sequence[int],
+    reason: str,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[int, int, list[str]]:
+    """Give all of them up: how many were, how many interventions are marked as superseded, and why
+    some were not. Raises StorageError."""
+    archive, refused = TurnArchive(turns), list[str]()
+    by = this_process().user
+    given_up: list[Turn] = []
+    for done, turn_id in enumerate(turn_ids, 1):
+        try:
+            async with await open_turn(turns, turn_id) as ledger:
+                if ledger.turn.status in FINISHED:
+                    raise _nothing_to_give_up(ledger.turn)
+                await begin_run(turns, ledger, TurnAbandoned(by=by, reason=reason))
+            given_up.append(Turn(turn_id=turn_id))
+        except (UnifiedFlowError, QueueError) as exc:
+            refused.append(str(exc))
+        progress(done, len(turn_ids))
+    named = f"turn {turn_ids[0]} was" if len(turn_ids) == 1 else f"{len(given_up)} turns were"
+    why = f"{named} abandoned by {by}" + (f": {reason}" if reason else "")
+    marked = await asyncio.to_thread(_supersede_all, given_up, queue, archive, why)
+    return len(given_up), marked, refused
+
+
+def _supersede_all(
+    given_up: Sequence[Turn], queue: InterventionQueue, archive: TurnArchive, why: str
+) -> int:
+    """By entry, of which each may hold thousands of them."""
+    by_id, looked_at, marked = {turn.turn_id: turn for turn in given_up}, set[str](), 0
+    for entry in filter(is_open, queue.entries()):
+        turn = next((by_id[each] for each in turns_of(entry) if each in by_id), None)
+        if turn is not None:
+            keep = looked_at | awaited_by_others(turn, queue, archive)
+            marked += len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
+            looked_at |= {each["id"] for each in queue.entries() if is_about(each, turn.turn_id)}
+    return marked
 
 
 def _supersede(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError
@@ -14,6 +15,9 @@ from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
 from unified_flow.turns.lines import other_version, remedy
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn_query import TurnQuery
+
+T = TypeVar("T")
 
 
 async def read_turn(store: TurnStore, turn_id: int) -> tuple[Turn, list[AnyEvent]]:
@@ -105,7 +109,7 @@ class TurnArchive:
     async def find(self, name: str) -> Turn | None:
         """A turn by its number or request id; `last` is the newest. Raises as `load` does."""
         if name == LAST:
-            turns, _ = await self.latest(limit=1, session=None)
+            turns, _ = await self.latest(1, TurnQuery())
             return turns[0] if turns else None
         if name.isdecimal() and len(name) <= MAX_DIGITS:
             return await self.load(int(name))
@@ -122,14 +126,18 @@ class TurnArchive:
                     return turn_id
         return None
 
-    async def latest(
-        self, limit: int | None, session: str | None, *, interrupted: bool = False
-    ) -> tuple[list[Turn], list[str]]:
+    async def latest(self, limit: int | None, query: TurnQuery) -> tuple[list[Turn], list[str]]:
         """The newest turns, and what is wrong with those that cannot be read."""
-        turns: list[Turn] = []
+        return await self.select(limit, query, lambda turn: turn)
+
+    async def select(
+        self, limit: int | None, query: TurnQuery, keep: Callable[[Turn], T]
+    ) -> tuple[list[T], list[str]]:
+        """`latest`, of which only what `keep` makes of each turn is kept in memory."""
+        kept: list[T] = []
         damaged: list[str] = []
         for turn_id in reversed(await self.store.ids()):
-            if limit is not None and len(turns) >= limit:
+            if limit is not None and len(kept) >= limit:
                 break
             try:
                 turn = await self.load(turn_id)
@@ -139,11 +147,9 @@ class TurnArchive:
             # One whose number alone is taken is just being begun, or never was.
             if turn is None and await self._was_emptied(turn_id):
                 damaged.append(str(await self.no_such_turn(turn_id)))
-            if turn is None or session not in (None, turn.session_id):
-                continue
-            if turn.status == "interrupted" or not interrupted:
-                turns.append(turn)
-        return turns, damaged
+            if turn is not None and query.takes(turn):
+                kept.append(keep(turn))
+        return kept, damaged
 
     async def _was_emptied(self, turn_id: int) -> bool:
         """A power cut, or a hand: a journal without its first line that no process writes."""
