@@ -19,7 +19,7 @@ SHARED = {"list", "show", "add", "set", "delete", "prune", "export", "import", "
 # What has a verb of its own in the field, or in the queue.
 OWN = {
     "": {"ask", "chat", "resume", "replay", "index", "search", "trace", "init", "doctor"},
-    "turns": {"abandon", "salvage"},
+    "turns": {"abandon", "recover", "salvage"},
     "tools": {"call"},
     "rules": {"test"},
     "config": {"schema"},
