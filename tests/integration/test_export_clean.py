@@ -65,7 +65,7 @@ def test_secrets_that_only_a_structure_tells_stay_here(home: Path, tmp_path: Pat
     test = exported(home, tmp_path / "elsewhere")
     recording = json.dumps(recording_of(home).model_dump(mode="json"))
     assert all(secret in recording for secret in SECRETS), "else nothing is proven"
-    shown = cli(home, "unified_flow", "turns", "show", "1").stdout
+    shown = cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
     assert "web.get" in shown
     for secret in SECRETS:
         assert secret not in test.read_text()
@@ -180,11 +180,12 @@ def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> Non
 def test_the_page_says_what_was_edited(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     resume(make(home, docs), edited={"question": "What is a bus?"}, edited_for="synthesis")
-    shown = cli(home, "unified_flow", "turns", "show", "1").stdout
+    shown = cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
     assert shown.index(f"> {QUESTION}") < shown.index("Edited, question is from here on:")
     assert "> What is a bus?" in shown
     plan = SEARCH.model_dump(mode="json")
     plan["tool_requests"][0]["args"]["query"] = "bus"
     back = make(home, docs, planner=COMPLETE, validation=APPROVE)
     resume(back, from_phase="coordinator", edited={"planner": plan}, edited_for="coordinator")
-    assert "Edited, planner is" in cli(home, "unified_flow", "turns", "show", "2").stdout
+    shown = cli(home, "unified_flow", "turns", "show", "2", "--full").stdout
+    assert "Edited, planner is" in shown

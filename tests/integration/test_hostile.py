@@ -47,7 +47,8 @@ def test_a_secret_that_a_model_said_leaves_the_turn_nowhere(
     done = run("ask", QUESTION, "--docs", docs, *served, "--json", home=home)
     assert json.loads(done.stdout)["partial"]["reflection"]["decision"] == "PROCEED"
     shown = done.stdout + done.stderr
-    for command in (["turns", "show", "1"], ["turns", "show", "1", "--json"], ["turns", "list"]):
+    show = ["turns", "show", "1"]
+    for command in (show, [*show, "--full"], [*show, "--json"], ["turns", "list"]):
         shown += run(*command, home=home).stdout
     assert SECRET not in shown
     assert SECRET.encode() not in _everything_written(home, journals=False)
@@ -72,7 +73,7 @@ def test_what_documents_say_is_redacted_only_for_others(home: Path, docs: Path) 
     assert said in outcome["citations"][0]["quote"]
     assert said in run("sessions", "show", "s", home=home).stdout
     assert said in run("sessions", "show", "s", "--json", home=home).stdout
-    for others in (["sessions", "export", "s"], ["turns", "show", "1"]):
+    for others in (["sessions", "export", "s"], ["turns", "show", "1", "--full"]):
         for form in ([], ["--json"]):
             shown = run(*others, *form, home=home).stdout
             assert "frobnicator" in shown
@@ -151,7 +152,7 @@ def test_one_damaged_journal_hides_no_other_turn(kind: str, home: Path, docs: Pa
     listed = run("turns", "list", "--json", home=home)
     assert listed.returncode == 0, listed.stderr
     assert 2 in [turn["turn_id"] for turn in json.loads(listed.stdout)["turns"]]
-    shown = run("turns", "show", "1", home=home)
+    shown = run("turns", "show", "1", "--full", home=home)
     assert "Traceback" not in shown.stderr
     assert shown.returncode in (1, 3)
     for command in (["resume", "1"], ["replay", "1"]):

@@ -45,10 +45,12 @@ def ask(home: Path, docs: Path, **over: Any) -> None:
         asyncio.run(scripted_flow(home, docs, **over).process("s", QUESTION))
 
 
-def cli(home: Path, *words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def cli(
+    home: Path, *words: str | Path, code: int = 0, columns: int = 100
+) -> subprocess.CompletedProcess[str]:
     done = forked.run(
         [sys.executable, "-m", *map(str, words)],
-        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
+        env={**os.environ, "UNIFIED_FLOW_HOME": str(home), "COLUMNS": str(columns)},
         capture_output=True,
         text=True,
         check=False,
@@ -112,6 +114,48 @@ def test_many_turns_are_given_up_by_one_command(home: Path, docs: Path) -> None:
     assert all("too late" in InterventionQueue(home).find(e["id"])["superseded"] for e in left)
     assert [turn.status for turn in Turns(home).latest()[0]] == ["answered", *["abandoned"] * 3]
     assert json.loads(cli(home, *which, "--yes", "--json").stdout)["abandoned"] == 0
+
+
+def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Path) -> None:
+    ask(home, docs, synthesis=DOWN)  # 1
+    ask(home, docs, reflection=DOWN)  # 2
+    ask(home, docs)  # 3: the newest
+    archive = Turns(home)
+    for turn_id in (1, 2):
+        os.utime(archive.journal(turn_id), (1, 1))
+    prune = ("unified_flow", "turns", "prune", "--json")
+    assert json.loads(cli(home, *prune).stdout) == {"turns": [], "removed": 0}
+    for entry in open_entries(home):
+        if entry["turn_id"] == 1:
+            cli(home, "interventions", "resolve", entry["id"], "-m", "mended by hand")
+    assert json.loads(cli(home, *prune).stdout) == {"turns": [1], "removed": 1}
+
+
+def test_a_turn_is_shown_on_a_screen(home: Path, docs: Path) -> None:
+    """At any width, with each passage once, and its phases over time."""
+    ask(home, docs, synthesis=RuntimeError("down " * 200))
+    asyncio.run(resume_turn(scripted_flow(home, docs), 1, ResumeRequest()))
+    for columns in (80, 120):
+        for words in ([], ["--timeline"]):
+            done = cli(home, "unified_flow", "turns", "show", "last", *words, columns=columns)
+            lines = done.stdout.splitlines()
+            assert len(lines) <= 30
+            assert max(map(len, lines)) <= columns
+            assert any(line.startswith("Resumed at synthesis") for line in lines)
+            assert "5 synthesis" in done.stdout
+            assert "failed" in done.stdout
+    shown = cli(home, "unified_flow", "turns", "show", "1")
+    assert "A topic is a named bus." in shown.stdout
+    assert "turns show 1 --full" in shown.stderr
+    assert "- response: A topic" in cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
+
+
+def test_last_is_the_newest_turn_also_if_it_is_damaged(home: Path, docs: Path) -> None:
+    ask(home, docs, synthesis=DOWN)
+    ask(home, docs, synthesis=DOWN)
+    Turns(home).journal(2).write_text("nothing of it is whole\n")
+    cli(home, "unified_flow", "turns", "abandon", "last", code=1)
+    assert [turn.status for turn in Turns(home).latest()[0]] == ["failed"]
 
 
 def test_an_older_failure_of_a_turn_that_is_answered_is_superseded(home: Path, docs: Path) -> None:

@@ -356,7 +356,7 @@ def test_an_optional_server_that_dies_in_the_middle_costs_only_its_tools(
     assert done.returncode == 0, done.stderr
     [completed] = [li for li in journal_lines(served_home) if li["event"] == "tool_completed"]
     assert not completed["output"]["success"]
-    shown = run("unified-flow", "turns", "show", 1, home=served_home).stdout
+    shown = run("unified-flow", "turns", "show", 1, "--full", home=served_home).stdout
     assert "without the tools of test: the MCP server test went away while die ran" in shown
     assert open_entries(served_home) == []
 

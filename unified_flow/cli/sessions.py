@@ -134,9 +134,10 @@ def delete_session(
     book.forget(session)
     grants_of(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
-    keep = queue_at(home).turns_needed()
-    old = wait_for(prunable(archive.store, keep, datetime.now(UTC), newest=True))
-    gone = wait_for(prune(archive.store, [turn_id for turn_id in old if turn_id in own]))
+    keep = queue_at(home).turns_needed
+    old = wait_for(prunable(archive.store, keep(), datetime.now(UTC), newest=True))
+    chosen = [turn_id for turn_id in old if turn_id in own]
+    gone = wait_for(prune(archive.store, chosen, keep=keep))
     if as_json:
         kept = len(own) - gone
         say_object({"session_id": session, "answers": len(exchanges), "turns": gone, "kept": kept})

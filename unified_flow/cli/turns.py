@@ -112,13 +112,17 @@ def _moment(option: str, text: str) -> datetime:
 
 
 def show_turn(
-    turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None
+    turn: options.Turn,
+    full: Annotated[bool, typer.Option("--full", help="All that each phase found.")] = False,
+    timeline: Annotated[bool, typer.Option("--timeline", help="Its phases over time.")] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
 ) -> None:
-    """One turn, section by section, as far as it came.
+    """One turn as far as it came: a line a phase, the passages, how the answer begins.
 
     \b
     unified-flow turns show 12
-    unified-flow turns show last
+    unified-flow turns show last --full
     """
     from unified_flow.lib.threads import wait_for
 
@@ -132,8 +136,17 @@ def show_turn(
             "phases": found.phases,
         }
         say_object(redact(whole))
-    else:
+    elif full:
         say(redact(wait_for(archive.page(found.turn_id)), WHOLE))
+    else:
+        from unified_flow.cli import turn_screen
+
+        events = wait_for(archive.store.read(found.turn_id))
+        drawn = turn_screen.timeline(events, width())
+        for line in drawn if timeline else turn_screen.screen(found, events, width()):
+            say(line)
+        if not timeline:
+            note(f"all of it: unified-flow turns show {found.turn_id} --full")
 
 
 def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
@@ -295,9 +308,9 @@ def prune(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Delete old finished turns: answered, asked back, abandoned.
+    """Delete old turns: answered, asked back, abandoned, or failed with a closed intervention.
 
-    Never one that an open intervention is about, that failed or was interrupted, nor the newest.
+    Never one that an open intervention is about, that was interrupted, nor the newest.
 
     \b
     unified-flow turns prune --older-than 30d --dry-run

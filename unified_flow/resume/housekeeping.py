@@ -135,7 +135,8 @@ def _nothing_to_give_up(turn: Turn) -> NotResumableError:
 async def prunable(
     turns: TurnStore, keep: set[int], before: datetime, *, newest: bool = False
 ) -> list[int]:
-    """Finished turns last written to before `before`, that nothing open needs; oldest first.
+    """Turns last written to before `before` that are finished, or failed with an intervention that
+    is closed by now; oldest first. `keep` are those that something open needs.
 
     The newest turn stays whatever it is, unless `newest` says otherwise.
     """
@@ -146,13 +147,16 @@ async def prunable(
             continue
         with suppress(RetrievalError):
             turn = await archive.load(turn_id)
-            if turn is not None and _finished(turn):
+            if turn is not None and _finished(turn, closed=True):
                 found.append(turn_id)
     return found
 
 
-def _finished(turn: Turn) -> bool:
-    """An answer that could not be saved is not: it can still be."""
+def _finished(turn: Turn, *, closed: bool) -> bool:
+    """An answer that could not be saved is not: it can still be. `closed`: no intervention about
+    the turn is open, and so a failure that had one is done with."""
+    if turn.status == "failed" and turn.failure is not None:
+        return closed and turn.failure.intervention_id is not None
     unsaved = turn.status == "answered" and not turn.saved
     return turn.status in FINISHED and not unsaved
 
@@ -161,14 +165,14 @@ async def prune(
     turns: TurnStore,
     turn_ids: Iterable[int],
     *,
-    keep: Callable[[], set[int]] = set,
+    keep: Callable[[], set[int]] | None = None,
     before: datetime | None = None,
 ) -> int:
     """Remove them, and what an interrupted run has left; how many. Raises OSError.
 
     Each is checked again while nobody else can run it, since it may have been resumed and have
-    failed meanwhile: `keep` returns the turns that are needed by now. The number of the newest is
-    not used again.
+    failed meanwhile: `keep` returns the turns that are needed by now; without it no failed one
+    goes. The number of the newest is not used again.
     """
     done = 0
     newest = max(await turns.ids(), default=0)
@@ -179,9 +183,10 @@ async def prune(
             try:
                 mark = await turns.mark(turn_id)
                 fresh = mark is None or (before is not None and not mark.is_before(before))
-                if fresh or turn_id in await asyncio.to_thread(keep):
+                if fresh or (keep is not None and turn_id in await asyncio.to_thread(keep)):
                     continue
-                if _finished((await read_turn(turns, turn_id))[0]):
+                turn, _ = await read_turn(turns, turn_id)
+                if _finished(turn, closed=keep is not None):
                     await lease.remove(reserve=turn_id == newest)
                     done += 1
             finally:

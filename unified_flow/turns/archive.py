@@ -107,10 +107,13 @@ class TurnArchive:
         )
 
     async def find(self, name: str) -> Turn | None:
-        """A turn by its number or request id; `last` is the newest. Raises as `load` does."""
+        """A turn by its number or request id; `last` is the newest. Raises as `load` does, also
+        for a newest one that is damaged: another must not be taken for it."""
         if name == LAST:
-            turns, _ = await self.latest(1, TurnQuery())
-            return turns[0] if turns else None
+            for newest in reversed(await self.store.ids()):
+                if (turn := await self.load(newest)) is not None:
+                    return turn
+            return None
         if name.isdecimal() and len(name) <= MAX_DIGITS:
             return await self.load(int(name))
         turn_id = await self._asked_as(name)

@@ -1,0 +1,144 @@
+"""A turn on one screen: a line a phase, each passage once, and the answer's beginning; and its
+phases over time."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from interventions.secrets.redaction import WHOLE, redact
+from interventions.view.ribbon import took_text
+from unified_flow.cli.terminal import beginning, counted
+from unified_flow.turns.context_page import NUMBER, markdown
+from unified_flow.turns.events import AnyEvent, PhaseCompleted, PhaseFailed, TurnStarted
+from unified_flow.turns.passage import passages_in, retrieved_passages
+from unified_flow.turns.turn import Turn
+
+PASSAGES, ANSWER_LINES, FAILURE_LINES = 5, 5, 3
+TOLD = {
+    "query_analyzer": ("query_type", "reasoning"),
+    "reflection": ("decision", "reasoning"),
+    "context_gatherer": ("reasoning",),
+    "planner": ("decision", "reasoning"),
+    "synthesis": (),
+    "validation": ("decision", "issues"),
+    "save": ("store",),
+}
+BAR = "━"
+LABEL = 22
+
+
+def screen(turn: Turn, events: Sequence[AnyEvent], width: int) -> Iterator[str]:
+    """Lines of at most `width` characters, without secrets."""
+    for event in events:
+        yield from (_clipped(line, width) for line in _lines(event, width))
+    found = retrieved_passages(turn)
+    if found:
+        yield ""
+        yield f"{counted(len(found), 'passage')}:"
+    for passage in found[:PASSAGES]:
+        text = redact(passage.heading or passage.text, WHOLE)
+        yield _clipped(f"  {passage.source()}  {beginning(text, width)}", width)
+    if turn.response:
+        yield ""
+        answer = [
+            row
+            for line in redact(turn.response, WHOLE).splitlines()
+            for row in _wrapped(line, width)
+        ]
+        yield from answer[:ANSWER_LINES]
+        if len(answer) > ANSWER_LINES:
+            yield f"[… {counted(len(answer) - ANSWER_LINES, 'more line')}]"
+
+
+def _lines(event: AnyEvent, width: int) -> list[str]:
+    match event:
+        case TurnStarted():
+            began = f"{event.at:%F %T} UTC, session {event.session_id}, request {event.request_id}"
+            fork = [f"Fork of turn {event.fork_of}"] if event.fork_of else []
+            question = beginning(redact(event.question, WHOLE), width)
+            return [f"Turn {event.turn_id}: {question}", began, *fork, ""]
+        case PhaseCompleted():
+            took = took_text(event.duration_ms)
+            return [f"{_label(event)} {took:>10}  {beginning(_told(event), width)}"]
+        case PhaseFailed():
+            message = redact(f"{event.error_type}: {event.error_message}", WHOLE)
+            hint = redact(event.hint or "", WHOLE)
+            more = (("hint:", hint), ("intervention", event.intervention_id))
+            told = _wrapped(message, width - 2)[:FAILURE_LINES]
+            told += [f"{name} {text}" for name, text in more if text]
+            took = took_text(event.duration_ms)
+            return [f"{_label(event)} {took:>10}  failed", *(f"  {line}" for line in told)]
+        case _:
+            return str(redact(markdown(event, clean=True), WHOLE)).strip().splitlines()[:1]
+
+
+def _label(event: PhaseCompleted | PhaseFailed) -> str:
+    again = f" ({event.visit})" if event.visit > 1 else ""
+    return f"{NUMBER[event.phase]} {event.phase + again:<{LABEL - 2}}"
+
+
+def _told(event: PhaseCompleted) -> str:
+    """What decides most, of what the phase found."""
+    found = redact(event.output, WHOLE)
+    if isinstance(found, list):
+        return ", ".join(map(_result, found))
+    if event.phase == "synthesis":
+        cited = counted(len(found.get("citations") or ()), "citation")
+        return "no answer in the sources" if found.get("abstained") else cited
+    tools = [each["tool"] for each in found.get("tool_requests") or ()]
+    values = [found.get(key) for key in TOLD.get(event.phase, ())]
+    words = ["; ".join(value) if isinstance(value, list) else value for value in values]
+    return ": ".join(filter(None, [" ".join(filter(None, [words[0], *tools])), *words[1:]]))
+
+
+def _result(result: dict[str, Any]) -> str:
+    passages = passages_in(result.get("result"))
+    if passages:
+        return f"{result['tool']} ({counted(len(passages), 'passage')})"
+    return f"{result['tool']} ({beginning(str(result.get('result')), 40)})"
+
+
+def _clipped(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width)
+
+
+def timeline(events: Sequence[AnyEvent], width: int) -> Iterator[str]:
+    """The phases of each run as bars, in proportion to its time; a new run where the turn was
+    resumed or taken over."""
+    run: list[PhaseCompleted | PhaseFailed] = []
+    for event in events:
+        if isinstance(event, PhaseCompleted | PhaseFailed):
+            run.append(event)
+            continue
+        told = "" if isinstance(event, TurnStarted) else redact(markdown(event), WHOLE).strip()
+        if told:
+            yield from _bars(run, width)
+            run = []
+            yield _clipped(told.splitlines()[0], width)
+    yield from _bars(run, width)
+
+
+def _bars(run: Sequence[PhaseCompleted | PhaseFailed], width: int) -> Iterator[str]:
+    if not run:
+        return
+    spans = [(_began(each), each.at) for each in run]
+    first = min(began for began, _ in spans)
+    whole = max(max(ended for _, ended in spans) - first, timedelta(microseconds=1))
+    room = max(width - LABEL - 22, 10)
+    for event, (began, ended) in zip(run, spans, strict=True):
+        at = min(int((began - first) / whole * room), room - 1)
+        long = max(1, round((ended - began) / whole * room))
+        bar = f"{' ' * at}{BAR * min(long, room - at)}"
+        failed = " failed" if isinstance(event, PhaseFailed) else ""
+        yield f"{_label(event)} {bar:<{room}} {took_text(event.duration_ms):>10}{failed}"
+
+
+def _began(event: PhaseCompleted | PhaseFailed) -> datetime:
+    return event.at - timedelta(milliseconds=event.duration_ms)
