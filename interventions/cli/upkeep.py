@@ -41,10 +41,11 @@ def health(
         else:
             if watch and coloured():
                 say_painted("\x1b[H\x1b[2J")
-            first, *more = health_lines(figures)
-            grade, rest = first.split(":", 1)
-            say_painted(f"{paint(grade, _COLOUR[grade])}:{clean(rest)}")
-            for line in more:
+            grade = figures["queue_health"]
+            severities = [f"{count} {name}" for name, count in figures["by_priority"].items()]
+            waiting = f"{figures['unresolved']}/{figures['limits']['max_size']} open"
+            say_painted(f"{paint(grade, _COLOUR[grade])}: {waiting} ({', '.join(severities)})")
+            for line in _lines(figures):
                 say(line)
         sys.stdout.flush()
         if not watch:
@@ -52,12 +53,9 @@ def health(
         time.sleep(2)
 
 
-def health_lines(figures: Health) -> list[str]:
+def _lines(figures: Health) -> list[str]:
     limits = figures["limits"]
-    severities = ", ".join(f"{count} {name}" for name, count in figures["by_priority"].items())
     lines = [
-        f"{figures['queue_health']}: "
-        f"{figures['unresolved']}/{limits['max_size']} open ({severities})",
         f"{figures['snoozed']} snoozed, {figures['total']} in the file",
         f"oldest open: {figures['oldest_unresolved_age_hours']:g} h",
     ]

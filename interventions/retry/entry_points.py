@@ -142,14 +142,8 @@ def with_lost_turns(entries: Iterable[Entry], home: Path, reader: TurnReader) ->
     """Open entries of which no retry can pass: their turn is gone, or its journal cannot be read.
 
     Entries that are marked as superseded say the same themselves."""
-    return [
-        entry
-        for entry in entries
-        if is_open(entry)
-        and entry["turn_id"]
-        and not entry.get("superseded")
-        and reader.turn(home, entry["turn_id"]) is None
-    ]
+    waiting = (e for e in entries if is_open(e) and e["turn_id"] and not e.get("superseded"))
+    return [entry for entry in waiting if reader.turn(home, entry["turn_id"]) is None]
 
 
 def describe_lost_turns(lost: list[Entry]) -> tuple[str, str]:

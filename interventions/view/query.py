@@ -139,8 +139,7 @@ def _test(found: re.Match[str]) -> tuple[Test | None, bool, str]:
         is_odd = name and value and not value.startswith("/")
         remark = f"{name}: is no term, so {text!r} is looked for as text" if is_odd else ""
         return (_not_if(negated, _contains(text)) if text else None), False, remark
-    values = [_unquoted(value)] if value.startswith('"') else value.split(",")
-    values = [one for one in values if one]
+    values = list(filter(None, [_unquoted(value)] if value.startswith('"') else value.split(",")))
     if not values:
         raise QueryError(
             f"{name}: has no value", hint=f"for example {_EXAMPLES.get(key, name + ':x')}"
@@ -163,7 +162,9 @@ def _term(key: str, value: str) -> Test:
     if key == "type":
         return _is_one_of("type", value, TYPES)
     if key == "is":
-        return _state(value)
+        if value.lower() not in _STATES:
+            raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
+        return _STATES[value.lower()]
     if key == "age":
         return _age(value)
     if key == "count":
@@ -208,12 +209,6 @@ def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
     if not wanted:
         raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
     return lambda entry, now: any(one.get(field) in wanted for one in _failures(entry))
-
-
-def _state(value: str) -> Test:
-    if value.lower() not in _STATES:
-        raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
-    return _STATES[value.lower()]
 
 
 def _age(value: str) -> Test:
