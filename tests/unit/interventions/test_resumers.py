@@ -11,7 +11,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.errors import ConflictError, NoResumerError
 from interventions.retry.contract import RetryFailedError, RetryRequest, StillOpenError
-from interventions.retry.entry_points import retry
+from interventions.retry.entry_points import find_resumer, retry
 from interventions.retry.retries import retry_and_resolve
 
 Install = Callable[[str], None]
@@ -53,11 +53,11 @@ def answering(body: str) -> str:
 def test_a_typed_one_gets_the_request_and_says_how_it_went(home: Path, install: Install) -> None:
     install(TYPED)
     request = RetryRequest(2, "int_20260101_000000_aaaaaa", "mended", grant="once")
-    result = retry(home, request)
+    result = retry(home, request, find_resumer())
     assert (home / "seen").read_text() == repr(request)
     assert (result.failed, result.failed_again, result.solved) == (True, False, False)
     with pytest.raises(RetryFailedError, match="boom") as again:
-        retry(home, RetryRequest(1, None, "mended"))
+        retry(home, RetryRequest(1, None, "mended"), find_resumer())
     assert again.value.difference == ("now: boom",)
 
 
@@ -73,7 +73,7 @@ def test_a_typed_one_gets_the_request_and_says_how_it_went(home: Path, install: 
 def test_one_that_failed(home: Path, install: Install, body: str, said: str) -> None:
     install(answering(body))
     with pytest.raises(RetryFailedError, match=said):
-        retry(home, RetryRequest(2, None, "mended"))
+        retry(home, RetryRequest(2, None, "mended"), find_resumer())
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_it_says_decides_whether_the_entry_is_resolved(
 def test_what_is_no_resumer_is_named(home: Path, install: Install) -> None:
     install("Mine = object()\n")
     with pytest.raises(NoResumerError, match=r"has no retry\(home, request\)"):
-        retry(home, RetryRequest(1, None, "mended"))
+        retry(home, RetryRequest(1, None, "mended"), find_resumer())
 
 
 def test_an_entry_without_a_turn_is_refused(home: Path) -> None:
     with pytest.raises(ConflictError, match="int_1 belongs to no turn"):
-        retry(home, RetryRequest(0, "int_1", "mended"))
+        retry(home, RetryRequest(0, "int_1", "mended"), find_resumer())
