@@ -42,10 +42,11 @@ class NotificationSettings:
 
 @dataclass(frozen=True)
 class RetentionSettings:
-    """What `interventions doctor` lets go of; 0 keeps everything."""
+    """What `interventions doctor` lets go of, where 0 keeps everything, and `turns prune`."""
 
     archive_days: float = described(0.0, "days that a closed intervention stays in the archive")
     archive_entries: int = described(0, "closed interventions that stay in the archive")
+    turns_days: float = described(30.0, "days after which `turns prune` deletes a turn")
 
 
 def queue_settings(home: Path) -> QueueSettings:

@@ -128,6 +128,9 @@ def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Pat
     for entry in open_entries(home):
         if entry["turn_id"] == 1:
             cli(home, "interventions", "resolve", entry["id"], "-m", "mended by hand")
+    (home / "unified_flow.toml").write_text("[retention]\nturns_days = 36500\n")
+    assert json.loads(cli(home, *prune).stdout) == {"turns": [], "removed": 0}
+    (home / "unified_flow.toml").write_text("[retention]\nturns_days = 30\n")
     assert json.loads(cli(home, *prune).stdout) == {"turns": [1], "removed": 1}
 
 

@@ -303,7 +303,10 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
 
 
 def prune(
-    older_than: Annotated[str, typer.Option("--older-than", help="12h, 30d, …")] = "30d",
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", help="12h, 30d, … [default: turns_days under [retention]]"),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -315,13 +318,17 @@ def prune(
     \b
     unified-flow turns prune --older-than 30d --dry-run
     """
+    from datetime import timedelta
+
     from interventions.queue import queue_at
+    from interventions.settings import retention_settings
     from interventions.times import parse_duration, utc_now
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
     from unified_flow.stores import turn_store
 
-    age = parse_duration(older_than)
+    kept = timedelta(days=retention_settings(find_home(home)).turns_days)
+    age = kept if older_than is None else parse_duration(older_than)
     if age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
     turns, before = turn_store(find_home(home)), utc_now() - age

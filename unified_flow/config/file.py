@@ -9,7 +9,7 @@ from typing import Any
 from unified_flow.errors import ConfigError
 
 FILE = "unified_flow.toml"
-NOT_OURS = ("queue", "notifications")  # tables that interventions/settings.py reads
+NOT_OURS = ("queue", "notifications", "retention")  # tables that interventions/settings.py reads
 
 
 def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
