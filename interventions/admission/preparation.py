@@ -53,7 +53,7 @@ def _with_fingerprint(failure: Entry) -> Entry:
 
 
 def _written(name: str, value: Any) -> Any:
-    if isinstance(value, Enum) or name == "fingerprint":
+    if isinstance(value, Enum):
         return str(value)
     if value is None or isinstance(value, int) or value in ("", [], {}):
         return value

@@ -38,9 +38,20 @@ _CANDIDATES = _SCHEMES | _SECONDS | {"identified"}
 _WEAK = tuple(words("weak"))
 _GETTERS = ("get", "read", "load", "fetch", "find", "require", "input", "prompt")
 _LOOK_BACK = 80
+_PASSES = 5
 
 
 def scrub(text: str) -> str:
+    """What one form leaves may be all of another's value, so that it is looked at again."""
+    for _ in range(_PASSES):
+        clean = _scrub_once(text)
+        if clean == text:
+            break
+        text = clean
+    return text
+
+
+def _scrub_once(text: str) -> str:
     if len(text) < 6:
         return text
     text = mask_tokens(text)

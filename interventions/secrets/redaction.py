@@ -124,6 +124,9 @@ class _Redaction:
         try:
             if isinstance(value, Mapping):
                 return self._mapping(value, depth)
+            names = getattr(value, "_fields", None) if isinstance(value, tuple) else None
+            if isinstance(names, tuple) and len(names) == len(value):
+                return self._mapping(dict(zip(names, value, strict=True)), depth)
             if isinstance(value, list | tuple | set | frozenset):
                 return self._sequence(value, depth)
             return self._object(value, depth)

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import json
 import string
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from interventions import InterventionQueue
+from interventions.home import queue_file
 from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import MAX_TEXT, OF_THE_QUEUE, redact, redact_text
 
@@ -266,3 +269,17 @@ def test_plain_prose_without_a_secret_form_stays(text: str) -> None:
     more = ("abia", "acca", "whsec")
     if not any(mark in text.lower() for mark in (*marks, *words, *more)):
         assert redact_text(text) == text
+
+
+class Login(NamedTuple):
+    user: str
+    password: str
+
+
+def test_a_named_tuple_has_names() -> None:
+    assert redact([Login("ada", "hunter2Qx9")]) == [{"user": "ada", "password": "[redacted]"}]
+
+
+def test_a_fingerprint_of_a_caller_is_redacted(queue: InterventionQueue, home: Path, make) -> None:
+    queue.put(make(fingerprint="password=hunter2Qx9"))
+    assert "hunter2" not in queue_file(home).read_text()
