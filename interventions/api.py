@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -74,7 +75,10 @@ class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorato
         if isinstance(error, Exception):
             from asyncio import to_thread
 
-            await to_thread(self._record, error)
+            try:
+                await to_thread(self._record, error)
+            except RuntimeError:  # no thread can be had any more, or another library runs the loop
+                self._record(error)
 
     def __call__(self, function: _Function) -> _Function:
         import inspect
@@ -135,8 +139,9 @@ class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorato
         from interventions.queue import record_failure
 
         intervention_id = record_failure(error, self._fields, self._queue, self._home)
-        if intervention_id is not None and isinstance(getattr(error, "__notes__", []), list):
-            error.add_note(f"intervention {intervention_id}")
+        if intervention_id is not None:
+            with suppress(Exception):  # a frozen error takes no note
+                error.add_note(f"intervention {intervention_id}")
 
 
 def create_intervention_request(

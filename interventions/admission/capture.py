@@ -89,7 +89,7 @@ def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
 
 def _one_exception(error: BaseException, frames: list[_Frame], *, with_source: bool) -> list[str]:
     lines = [f"{qualified_name(type(error))}: {text_of(error)}"]
-    notes = getattr(error, "__notes__", ())
+    notes = error.__dict__.get("__notes__")  # without code of the error's own
     lines += [f"  note: {text_of(note)}" for note in (notes if isinstance(notes, list) else ())]
     own = [frame for frame in reversed(frames) if frame.in_app] or frames[-1:]
     for number, frame in enumerate(own):

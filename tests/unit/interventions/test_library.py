@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +318,35 @@ def test_an_older_file_is_read_with_every_key(queue: InterventionQueue, home: Pa
 
 def test_a_request_has_the_fields_of_an_entry() -> None:
     assert set(InterventionRequest.model_fields) == set(Entry.__annotations__) - {"superseded"}
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    code: int
+
+
+class ForwardingError(Exception):
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"nothing to forward {name} to")
+
+
+@pytest.mark.parametrize("kind", [FrozenError, ForwardingError])
+def test_an_error_that_takes_no_note_goes_on(
+    queue: InterventionQueue, kind: type[Exception]
+) -> None:
+    error = kind(3)
+    with pytest.raises(type(error)) as caught, intervene(phase="p", queue=queue):
+        raise error
+    assert caught.value is error
+    assert "test_an_error_that_takes_no_note" in (queue.entries()[0]["traceback"] or "")
+
+
+def test_a_loop_that_has_no_threads_any_more_loses_no_failure(queue: InterventionQueue) -> None:
+    async def fail() -> None:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        async with intervene(phase="p", queue=queue):
+            raise KeyError("own")
+
+    with pytest.raises(KeyError, match="own"):
+        asyncio.run(fail())
+    assert messages(queue) == ["'own'"]
