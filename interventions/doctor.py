@@ -89,9 +89,10 @@ def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
     lock = FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext()
     with lock:
         # Without a writer no temporary file is needed any more.
-        left = temporary_files(queue_file(queue.home).resolve())
+        target = Path(os.path.realpath(queue_file(queue.home)))  # also of a link to itself
+        left = temporary_files(target)
         if mend and left:
-            sweep_temporary(queue_file(queue.home).resolve())
+            sweep_temporary(target)
     yield Finding("the lock is free")
     if left:
         yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)

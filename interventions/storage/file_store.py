@@ -266,7 +266,8 @@ class FileStore(History):
     def _target(self) -> Path:
         """Where the file lies: a link to it stays one."""
         # os.path, for it is asked in every put.
-        return self._path.resolve() if os.path.islink(self._path) else self._path  # noqa: PTH114
+        is_link = os.path.islink(self._path)  # noqa: PTH114
+        return Path(os.path.realpath(self._path)) if is_link else self._path
 
     # What was lost
 
@@ -282,7 +283,8 @@ class FileStore(History):
             gone = state is None and (self.knows_any() or self.damaged_files())
         except StorageError:
             # What the logs would say of it is not known; what is there is shown all the same.
-            if present or not (self._archive.exists() or self._journal.exists()):
+            used = self._archive.exists() or self._journal.exists() or self.knows_any(files=())
+            if present or not used:
                 return None
             raise
         if lost or gone:

@@ -69,7 +69,7 @@ class Letter:
     def answer_in(self, work: Transaction) -> PutResult | None:
         """The same from a transaction, which knows it for certain."""
         name = self._path.name if self._path else ""
-        answer = (work.state.extra.get(KEY) or {}).get(name)
+        answer = _answers(work.state.extra).get(name)
         return _as_result(answer, self._failure, work.state.entries) if answer else None
 
     def post(self) -> None:
@@ -111,7 +111,7 @@ class Letter:
 
 def answer_all(home: Path, work: Transaction, admit: Callable[[Entry, Limits], PutResult]) -> None:
     """Put the failure of every letter into the transaction. The lock is held."""
-    before: dict[str, Any] = work.state.extra.get(KEY) or {}
+    before = _answers(work.state.extra)
     paths = _letters(letters_folder(home))
     if not paths and not before:
         return
@@ -154,7 +154,7 @@ def _claim(path: Path) -> bool:
 def _open(path: Path) -> tuple[Entry, Limits] | None:
     """None for a letter that is still being written, or is none."""
     try:
-        letter = json.loads(_where(path).read_bytes())
+        letter = jsonl.decode(_where(path).read_text("utf-8"))
         failure = complete(letter["failure"])
         limits = Limits(**letter["limits"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -188,7 +188,12 @@ def _last_answers(queue_path: Path) -> dict[str, Any]:
         tail = json.loads(b"{" + data.rstrip().rpartition(b"\n")[2].removeprefix(b"], "))
     except (OSError, ValueError):
         return {}
-    answers = tail.get(KEY)
+    return _answers(tail)
+
+
+def _answers(fields: dict[str, Any]) -> dict[str, Any]:
+    """Of the queue file, which somebody may have edited."""
+    answers = fields.get(KEY)
     return answers if isinstance(answers, dict) else {}
 
 

@@ -222,9 +222,9 @@ class History:
             if name not in present and not (closed_at and closed_at < kept_from)
         )
 
-    def knows_any(self) -> bool:
-        """Whether an entry was ever acknowledged here."""
-        return bool(self._rows("SELECT 1 FROM entry LIMIT 1"))
+    def knows_any(self, *, files: Sequence[Path] | None = None) -> bool:
+        """Whether an entry was ever acknowledged here; `files` are what is read to know it."""
+        return bool(self._rows("SELECT 1 FROM entry LIMIT 1", files=files))
 
     def closed_before(self, oldest: str, most: int) -> str:
         """Archived entries that were closed before then are to go: before `oldest`, or more than
@@ -247,7 +247,8 @@ class History:
         """What the index answers once it knows these files, or all."""
         with reading(self._archive.parent):
             files = self._files() if files is None else files
-            if not any(map(_mark, files)):
+            # An index outlives the files that it was made of.
+            if not (any(map(_mark, files)) or self._index.path.exists()):
                 return []
             while True:
                 try:
@@ -262,7 +263,8 @@ class History:
 
     def _files(self, logs: str = "") -> list[Path]:
         """With the logs whose names begin so."""
-        return [*error_logs(self._home, logs), self._journal, self._archive]
+        with reading(self._logs):
+            return [*error_logs(self._home, logs), self._journal, self._archive]
 
     def _entries(self, places: Iterable[Sequence[int]]) -> Iterator[Entry]:
         for record in self._lines(self._archive, places):
@@ -431,7 +433,7 @@ class _Connections(threading.local):
     """SQLite's connections are of one thread, and of one process."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._tried = self._in_memory = False
         self._index: _Index | None = None
 
@@ -455,15 +457,15 @@ class _Connections(threading.local):
         if not self._in_memory:
             self._tried = True
             for end in ("", "-wal", "-shm"):
-                Path(f"{self._path}{end}").unlink(missing_ok=True)
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
         return True
 
     def _open(self) -> _Index:
         # Who only reads makes no folder.
-        if not self._in_memory and self._path.parent.is_dir():
+        if not self._in_memory and self.path.parent.is_dir():
             try:
-                os.close(open_private(self._path, os.O_RDWR))
-                return _opened(str(self._path))
+                os.close(open_private(self.path, os.O_RDWR))
+                return _opened(str(self.path))
             except (sqlite3.OperationalError, OSError):
                 self._in_memory = True
         return _opened(":memory:")

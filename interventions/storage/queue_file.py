@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from interventions.entry import Entry, complete
+from interventions.entry import Entry, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.storage import jsonl
 from interventions.storage.state import QueueState
@@ -36,7 +36,7 @@ def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
             line = (entry, jsonl.encode_entry(entry))
         lines[key] = line
     version = state.extra.get("version", VERSION)
-    head = _HEAD if version == VERSION else _HEAD.replace(b"1", str(version).encode(), 1)
+    head = _HEAD if version == VERSION else _HEAD.replace(b"1", jsonl.encode(version), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
     rows = [line for _, line in lines.values()]
@@ -114,7 +114,17 @@ def _state(entries: Sequence[Entry], document: dict[str, Any]) -> QueueState:
         _counts(document.get("dropped")),
         _counts(document.get("admitted")),
         extra,
-        tuple(document.get("transitions") or ()),
+        _transitions(document.get("transitions")),
+    )
+
+
+def _transitions(value: object) -> tuple[Transition, ...]:
+    """Those of the last change; what a hand made of them is none."""
+    lines = value if isinstance(value, list) else []
+    return tuple(
+        cast(Transition, line)
+        for line in lines
+        if isinstance(line, dict) and isinstance(line.get("transition_id"), str)
     )
 
 

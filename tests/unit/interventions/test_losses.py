@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -246,3 +247,40 @@ def test_a_planted_link_is_not_followed(home: Path, queue: InterventionQueue, ma
     InterventionQueue(home).put(make())
     assert victim.read_text() == "mine"
     assert not list(state_folder(home).glob("*.tmp"))
+
+
+def _logs_removed(home: Path) -> None:
+    shutil.rmtree(home / "logs")
+
+
+def _logs_replaced(home: Path) -> None:
+    shutil.rmtree(home / "logs")
+    (home / "logs").write_text("")
+
+
+def _log_replaced(home: Path) -> None:
+    log = next((home / "logs" / "errors").glob("*.jsonl"))
+    log.unlink()
+    log.mkdir()
+
+
+@pytest.mark.parametrize("also", [_logs_removed, _logs_replaced, _log_replaced])
+def test_a_loss_is_told_without_the_logs(
+    also: Callable[[Path], None], home: Path, queue: InterventionQueue, make
+) -> None:
+    queue.put(make())
+    assert len(queue.entries()) == 1
+    also(home)
+    queue_file(home).unlink()
+    for words in (["list"], ["health", "--json"]):
+        said = CliRunner().invoke(app, [*words, "--home", str(home)])
+        assert (said.exit_code, said.stdout) == (4, ""), words
+
+
+def test_a_link_to_itself_is_told(home: Path, queue: InterventionQueue, make) -> None:
+    queue.put(make())
+    queue_file(home).unlink()
+    queue_file(home).symlink_to(queue_file(home))
+    assert InterventionQueue(home).put(make()).reason == "storage"
+    said = CliRunner().invoke(app, ["doctor", "--home", str(home)])
+    assert said.exit_code == 4, said.output

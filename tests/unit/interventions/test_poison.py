@@ -455,3 +455,38 @@ def test_one_odd_entry_of_a_file_costs_no_other(
 @pytest.mark.parametrize("text", ["999999w" * 200, "9" * 400 + "d"])
 def test_a_duration_beyond_the_calendar_is_none(text: str) -> None:
     assert parse_duration(text) is None
+
+
+AROUND = {
+    "no version": ("version", None),
+    "a version of words": ("version", "2-beta"),
+    "no answers": ("letters", [1]),
+    "a text of answers": ("letters", "x"),
+    "a number of transitions": ("transitions", 5),
+    "transitions that are none": ("transitions", ["x", {"transition_id": [1]}, {}]),
+    "an object of transitions": ("transitions", {"a": 1}),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), AROUND.values(), ids=AROUND)
+def test_what_stands_around_the_entries_costs_none(
+    queue: InterventionQueue, home: Path, name: str, value: Any
+) -> None:
+    kept = queue.put(InterventionRequest(**NEEDED)).intervention_id or ""
+    path = queue_file(home)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    assert InterventionQueue(home).open_count() == 1
+    again = InterventionQueue(home).put(_with({"session_id": "another"}))
+    assert again.kind == "accepted"
+    InterventionQueue(home).assign(kept, "ada")
+    InterventionQueue(home).undo()
+    is_readable(home, {kept, again.intervention_id or ""})
+
+
+def test_a_letter_that_is_none_keeps_nobody_from_a_put(
+    queue: InterventionQueue, home: Path
+) -> None:
+    folder = queue_file(home).with_suffix(".letters")
+    folder.mkdir(parents=True)
+    (folder / "deep").write_text("[" * 100_000)
+    assert queue.put(InterventionRequest(**NEEDED)).kind == "accepted"

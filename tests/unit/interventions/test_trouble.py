@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -377,6 +378,10 @@ def test_logs_that_cannot_be_read_are_the_queues_own_trouble(
         recover(queue, lost=False)
     assert any("cannot read" in finding.what for finding in examine(queue, mend=False))
     assert any("cannot read" in finding.what for finding in examine(queue, mend=True))
+    shutil.rmtree(home / "logs" / "errors")
+    (home / "logs" / "errors").write_text("")
+    with pytest.raises(StorageError, match="cannot read"):
+        queue.health()
 
 
 def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:
