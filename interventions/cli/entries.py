@@ -102,7 +102,8 @@ def history(
     found = (entry for entry in the_queue(home).closed() if wanted.matches(entry, now))
     shown = list(islice(found, limit or None))
     more = ", and there are more" if next(found, None) else ""
-    remark = f"{len(shown)} closed{more}" if shown else "nothing was closed yet"
+    nothing = "nothing closed matches" if wanted.text else "nothing was closed yet"
+    remark = f"{len(shown)} closed{more}" if shown else nothing
     _print(shown, remark, as_json, as_jsonl)
 
 

@@ -280,6 +280,8 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
         )
     if ids:
         return list(dict.fromkeys(ids))
+    if not (query or "").strip():
+        raise UsageError("an empty query would mean all", hint="to mean them: --query is:open")
     matching = query_of([query or ""]).select(list(queue.entries()), utc_now())
     if not matching:
         note("nothing matches")

@@ -710,3 +710,19 @@ def test_session_and_limit(queue: InterventionQueue, make, run: Run) -> None:
         queue.resolve(each, "mended")
     assert shown("history", "--session", 'a "b"', "-n", "2") == ids[:0:-1]
     assert shown("history", "--session", "c") == []
+
+
+@pytest.mark.parametrize("query", ["", " "])
+def test_an_empty_query_is_not_all(queue: InterventionQueue, home: Path, make, query: str) -> None:
+    queue.put(make())
+    words = ["resolve", "--query", query, "--note", "x", "--yes", "--home", str(home)]
+    assert CliRunner().invoke(app, words).exit_code == 2
+    assert queue.open_count() == 1
+
+
+def test_a_history_without_a_match_is_not_called_empty(
+    queue: InterventionQueue, home: Path, make
+) -> None:
+    queue.resolve(queue.put(make()).intervention_id or "", "x")
+    said = CliRunner().invoke(app, ["history", "elsewhere", "--home", str(home)])
+    assert "nothing closed matches" in said.stderr
