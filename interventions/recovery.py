@@ -111,14 +111,15 @@ def rebuilt(
 ) -> Entry | None:
     """An entry as it was: from the archive, else from its own line of the log, with what the log
     says it holds since and what the journal says was done. Pure; None if neither has it. In the
-    log its own line comes first."""
+    log its own line comes first; it has none if its writer was killed before it wrote one, and is
+    the first failure that it holds then."""
     entry, since = archived, closed_at(archived) if archived else ""
     for line in logged:
         if (failure := _failure_of(line)) is None:
             continue
-        if entry is None and failure["id"] == name:
-            entry = failure
-        elif entry is not None and failure["id"] != name and str(line.get("logged_at")) > since:
+        if entry is None:
+            entry = {**failure, "id": name}
+        elif failure["id"] != name and str(line.get("logged_at")) > since:
             entry = count_onto(entry, failure)
     for change in journal:
         if entry is not None and "after" in change and change["version_to"] > entry["version"]:

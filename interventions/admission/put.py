@@ -25,7 +25,7 @@ from interventions.transitions import Actor
 
 
 def admit(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
-    return _apply(work, _with_unique_id(failure, work.state), limits, store)
+    return _apply(work, _with_unique_id(failure, work.state, store), limits, store)
 
 
 def admit_again(
@@ -71,9 +71,10 @@ def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> P
     return PutResult(failure, admission, entry, event)
 
 
-def _with_unique_id(failure: Entry, state: QueueState) -> Entry:
+def _with_unique_id(failure: Entry, state: QueueState, store: Store) -> Entry:
+    """An id is one entry's for good: a caller may give one that the archive has."""
     taken = {entry["id"] for entry in state.entries}
-    while failure["id"] in taken:
+    while failure["id"] in taken or store.archived_one(failure["id"]) is not None:
         failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
     return failure
 

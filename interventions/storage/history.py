@@ -40,7 +40,7 @@ from interventions.storage.queue_file import reading
 from interventions.storage.store import EntryFigures, figures_of
 from interventions.times import from_text
 
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
 -- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
@@ -386,8 +386,8 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
     turns = "" if holder else " ".join(map(str, _turns_of(line)))
     row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place, turns)
     run("INSERT OR IGNORE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-    if holder and holder == name:
-        run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (name,))
+    if holder:
+        run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (holder,))
 
 
 def _turns_of(line: dict[str, Any]) -> list[int]:

@@ -284,3 +284,32 @@ def test_a_link_to_itself_is_told(home: Path, queue: InterventionQueue, make) ->
     assert InterventionQueue(home).put(make()).reason == "storage"
     said = CliRunner().invoke(app, ["doctor", "--home", str(home)])
     assert said.exit_code == 4, said.output
+
+
+def test_an_entry_whose_writer_was_killed_before_its_log_line_comes_back(
+    home: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = InterventionQueue(home, max_per_session=1)
+    with monkeypatch.context() as killed:
+        killed.setattr("interventions.queue.log_failure", lambda *_: None)
+        name = queue.put(make(session_id="s")).intervention_id
+    for _ in range(2):
+        assert queue.put(make(session_id="s", severity="critical")).intervention_id == name
+    queue_file(home).unlink()
+    with pytest.raises(CorruptQueueError, match="GONE"):
+        queue.entries()
+    assert recover(queue, lost=True).restored == [name]
+    (entry,) = queue.entries()
+    assert (entry["severity"], entry["occurrences"]) == ("critical", 2)
+
+
+def test_an_id_of_the_archive_is_not_given_twice(home: Path, make) -> None:
+    queue = InterventionQueue(home, max_size=1)
+    queue.put(make(id="own"))
+    queue.resolve("own", "restarted it")
+    queue.resolve(queue.put(make()).intervention_id or "", "restarted it")
+    again = queue.put(make(id="own")).intervention_id or ""
+    assert again != "own"
+    queue_file(home).unlink()
+    assert again in recover(queue, lost=True).restored
+    assert [entry["id"] for entry in queue.entries()] == [again]
