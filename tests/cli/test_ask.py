@@ -29,6 +29,7 @@ FIELDS = {
     "error",
     "session_id",
     "turn_id",
+    "fork_of",
     "request_id",
     "saved",
     "phases",
@@ -341,7 +342,7 @@ def test_turns_are_shown_by_number_and_by_request(home: Path, docs: Path) -> Non
     for name in ("1", asked["request_id"]):
         shown = run("turns", "show", name, home=home)
         assert "What are topics for?" in shown.stdout
-        assert "## 7. save" in shown.stdout
+        assert "7 save" in shown.stdout
     whole = json.loads(run("turns", "show", "1", "--json", home=home).stdout)
     assert whole["sections"]["synthesis"]["response"] == asked["response"]
     assert run("turns", "show", "99", home=home).returncode == 3

@@ -210,7 +210,7 @@ def test_its_turns_are_listed_and_shown(old: Old) -> None:
     assert old.turn(17)["response"] == "Which?"
     assert (old.turn(14)["question"], old.turn(14)["resumed"]) == ("What is a service?", 1)
     for turn_id in (2, 3, 4, 20):
-        assert "## 1. reflection" in old.flow("turns", "show", str(turn_id))
+        assert "## 1. reflection" in old.flow("turns", "show", str(turn_id), "--full")
     failed = old.turn(10)
     assert (failed["failed_phase"], failed["response"]) == ("synthesis", None)
     assert "failed-silent" in old.flow("trace", failed["request_id"])

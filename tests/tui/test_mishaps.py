@@ -67,7 +67,6 @@ async def test_escape_sequences_are_shown_and_not_obeyed(
     escape = "\x1b]2;title\x1b\\"
     put(
         queue,
-        id=f"int_1_a{escape}",
         error_type=f"Boom{escape}",
         owner=escape,
         tool=escape,
