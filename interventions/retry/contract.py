@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -136,7 +136,8 @@ class RetryResult:
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`, where `from` is the phase at which it went on."""
-        said = dict(vars(self))
+        # Not `vars`: a resumer's own result may hold what JSON cannot.
+        said = {each.name: getattr(self, each.name) for each in fields(RetryResult)}
         return {"from": said.pop("resumed_at"), **said}
 
 
