@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,7 @@ def test_other_programs_can_ask_too(home: Path) -> None:
         seen.append(call)
         return "done"
 
-    told = FlowResumer().retry(home, RetryRequest(1, None, "looked", ask=ask))
+    with closing(FlowResumer()) as resumer:
+        told = resumer.retry(home, RetryRequest(1, None, "looked", ask=ask))
     assert (told.status, told.passed) == ("answered", True)
     assert seen == [BegunCall(1, "note.write", WRITE.tool_requests[0].args, unfinished=True)]
