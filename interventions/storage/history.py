@@ -67,6 +67,8 @@ CREATE INDEX held_holder ON held (holder)
 """
 _TABLES = ("file", "entry", "resolved", "transition", "failure", "held")
 _BUSY_S = 30.0
+# A file that somebody emptied while another has it open is never free: then it is kept in memory.
+_OPENING_S = 1.0
 _ENDING_BYTES = 64
 _PAGE = 500
 # What could not be put back counts as closed before any time, and is not kept.
@@ -474,7 +476,7 @@ class _Connections(threading.local):
 def _opened(path: str) -> _Index:
     # Each thread has its own; what is left of one that has ended, another may close.
     connection = sqlite3.connect(
-        path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+        path, timeout=_OPENING_S, isolation_level=None, check_same_thread=False
     )
     index, run = _Index(connection), connection.execute
     # Readers are in no writer's way, and no commit waits for the disk: what it loses is read again.
@@ -489,6 +491,7 @@ def _opened(path: str) -> _Index:
                 run(statement)
             run(f"PRAGMA user_version = {_VERSION}")
         run("COMMIT")
+    run(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
     return index
 
 

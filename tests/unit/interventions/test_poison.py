@@ -299,7 +299,7 @@ def _after(call: Callable[[InterventionQueue, str], None]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), anything, min_size=1, max_size=4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_request_poisons_it(fields: dict[str, Any]) -> None:
     def call(queue: InterventionQueue, _: str) -> None:
         for _ in range(2):
