@@ -466,7 +466,10 @@ class _Connections(threading.local):
         # Who only reads makes no folder.
         if not self._in_memory and self.path.parent.is_dir():
             try:
-                os.close(open_private(self.path, os.O_RDWR))
+                # Not opened if it is there: POSIX drops a process's locks on a file when it closes
+                # any descriptor of it, and SQLite's would go (sqlite.org/howtocorrupt.html, 2.2).
+                with suppress(FileExistsError):
+                    os.close(open_private(self.path, os.O_RDWR | os.O_EXCL))
                 return _opened(str(self.path))
             except (sqlite3.OperationalError, OSError):
                 self._in_memory = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,6 +82,17 @@ def test_the_index_is_made_anew_when_it_does_not_fit(
         assert again.find("bbbbbb")["resolution"] == "restarted it"
     history_index(home).unlink()
     assert InterventionQueue(home).find("bbbbbb")
+
+
+def test_the_index_stays_whole_when_another_process_closes_it(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    closed_entry(queue, make)
+    again = InterventionQueue(home)  # a second connection of this process
+    assert len(again.journal()) == len(queue.journal()) == 1
+    code = "import sys; from interventions import InterventionQueue as Q; Q(sys.argv[1]).journal()"
+    subprocess.run([sys.executable, "-c", code, str(home)], check=True)
+    assert history_index(home).with_name(f"{history_index(home).name}-wal").exists()
 
 
 def test_where_no_index_can_be_kept_everything_is_still_found(
