@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +26,16 @@ class QueueState:
     unusable: tuple[tuple[Any, str], ...] = ()
 
 
-def make_room(entries: tuple[Entry, ...], max_size: int) -> tuple[tuple[Entry, ...], list[Entry]]:
-    """(entries that stay, entries for the archive): at most `max_size` stay, and all open ones."""
+def make_room(
+    entries: tuple[Entry, ...], max_size: int, changed: Collection[str] = ()
+) -> tuple[tuple[Entry, ...], list[Entry]]:
+    """(entries that stay, entries for the archive): at most `max_size` stay, all open ones, and
+    those with an id in `changed`."""
     excess = len(entries) - max_size
     if excess <= 0:
         return entries, []
-    closed = sorted((entry for entry in entries if not is_open(entry)), key=closed_at)
+    may_leave = (e for e in entries if not is_open(e) and e["id"] not in changed)
+    closed = sorted(may_leave, key=closed_at)
     leaving = closed[:excess]
     gone = {entry["id"] for entry in leaving}
     return tuple(entry for entry in entries if entry["id"] not in gone), leaving

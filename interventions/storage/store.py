@@ -81,6 +81,9 @@ class Transaction:
     state: QueueState
     to_archive: list[Entry] = field(default_factory=list)
     to_journal: list[Transition] = field(default_factory=list)
+    # The archive is written first, and whoever is killed then leaves there what was not done: an
+    # entry leaves the queue with a later change than its own.
+    changed: set[str] = field(default_factory=set)
 
     def store(self, entry: Entry, max_size: int, *, admitted: str = "") -> None:
         """The entry in the place of the one with its id, or at the end, and counted by how it was
@@ -92,7 +95,9 @@ class Transaction:
             if old["id"] == entry["id"]:
                 break
             at += 1
-        entries, archived = make_room((*entries[:at], entry, *entries[at + 1 :]), max_size)
+        self.changed.add(entry["id"])
+        entries = (*entries[:at], entry, *entries[at + 1 :])
+        entries, archived = make_room(entries, max_size, self.changed)
         counts = self.state.admitted
         if admitted:
             counts = {**counts, admitted: counts.get(admitted, 0) + 1}

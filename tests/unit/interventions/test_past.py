@@ -95,6 +95,17 @@ def test_the_index_stays_whole_when_another_process_closes_it(
     assert history_index(home).with_name(f"{history_index(home).name}-wal").exists()
 
 
+def test_an_entry_leaves_with_a_later_change_than_its_own(home: Path, make) -> None:
+    names = [InterventionQueue(home).put(make()).intervention_id for _ in range(3)]
+    queue = InterventionQueue(home, max_size=1)
+    queue.resolve(names[0], "restarted it")
+    # Who is killed in the midst of a change leaves nothing in the archive that was not done.
+    assert not archive_file(home).exists()
+    queue.assign(names[1], "ada")
+    assert [entry["id"] for entry in queue.entries()] == names[1:]
+    assert [entry["id"] for entry in queue.history()] == names[:1]
+
+
 def test_where_no_index_can_be_kept_everything_is_still_found(
     home: Path, queue: InterventionQueue, make
 ) -> None:
