@@ -169,6 +169,16 @@ def open_private(path: Path, flags: int) -> int:
     return descriptor
 
 
+def create_private(path: Path) -> None:
+    """Make a file for SQLite, readable by its user alone, unless it is there.
+
+    One that is there is not opened: POSIX drops a process's locks on a file when it closes any
+    descriptor of it, and SQLite's would go (sqlite.org/howtocorrupt.html, 2.2). Raises OSError.
+    """
+    with suppress(FileExistsError):
+        os.close(open_private(path, os.O_RDWR | os.O_EXCL))
+
+
 def give_to_owner(made: int | Path, folder: Path) -> None:
     """What root makes in a folder belongs to its owner, and what is made in one that its group may
     write to is the group's too."""

@@ -29,10 +29,10 @@ from interventions.entry import (
 )
 from interventions.home import (
     archive_file,
+    create_private,
     error_log_folder,
     error_logs,
     history_index,
-    open_private,
     transitions_file,
 )
 from interventions.storage import jsonl
@@ -466,10 +466,7 @@ class _Connections(threading.local):
         # Who only reads makes no folder.
         if not self._in_memory and self.path.parent.is_dir():
             try:
-                # Not opened if it is there: POSIX drops a process's locks on a file when it closes
-                # any descriptor of it, and SQLite's would go (sqlite.org/howtocorrupt.html, 2.2).
-                with suppress(FileExistsError):
-                    os.close(open_private(self.path, os.O_RDWR | os.O_EXCL))
+                create_private(self.path)
                 return _opened(str(self.path))
             except (sqlite3.OperationalError, OSError):
                 self._in_memory = True

@@ -29,7 +29,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from interventions.home import make_private_folder, open_private
+from interventions.home import create_private, make_private_folder
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.models.circuit_breaker import Breaker, CircuitRules
 
@@ -155,7 +155,7 @@ class SqlDatabase:
             found = _stat(file)
             if found is not None and found.st_size == 0:
                 raise self._lost("is empty")
-            os.close(open_private(file, os.O_RDWR))
+            create_private(file)
             self._make_tables()
 
     def _make_tables(self) -> None:

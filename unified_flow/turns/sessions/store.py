@@ -7,7 +7,6 @@ the same for the same turn saved again, and for the same message delivered again
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import uuid
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from interventions.home import open_private, state_folder
+from interventions.home import create_private, state_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
@@ -303,7 +302,7 @@ def _inode(path: Path) -> int:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    os.close(open_private(path, os.O_RDWR))
+    create_private(path)
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
