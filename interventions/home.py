@@ -170,7 +170,7 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def create_private(path: Path) -> None:
-    """Make a file for SQLite, readable by its user alone, unless it is there.
+    """Make an empty file, readable by its user alone, unless it is there.
 
     One that is there is not opened: POSIX drops a process's locks on a file when it closes any
     descriptor of it, and SQLite's would go (sqlite.org/howtocorrupt.html, 2.2). Raises OSError.

@@ -80,7 +80,7 @@ class FileStore(History):
             # What was put since the file was read is there now, and what left it is archived.
             state = read_state(self._path)
             again = self._loss(state)
-            if again is not None and (not lost or set(lost) & set(again)):
+            if again is not None and (set(lost) & set(again) or (state is None and not lost)):
                 raise self._lost_error(again)
         if state is None:
             return QueueState()

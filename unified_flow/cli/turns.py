@@ -143,8 +143,11 @@ def show_turn(
         from unified_flow.cli import turn_screen
 
         events = wait_for(archive.store.read(found.turn_id))
-        drawn = turn_screen.timeline(events, width())
-        for line in drawn if timeline else turn_screen.screen(found, events, width()):
+        if timeline:
+            lines = turn_screen.timeline(events, width())
+        else:
+            lines = turn_screen.screen(found, events, width())
+        for line in lines:
             say(line)
         if not timeline:
             note(f"all of it: unified-flow turns show {found.turn_id} --full")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import snowballstemmer
 import stopwordsiso
 
-from interventions.home import make_private_folder
+from interventions.home import create_private, make_private_folder
 from unified_flow.errors import sqlite
 from unified_flow.lib import text
 
@@ -136,7 +136,7 @@ def create_file(path: Path) -> None:
     """The folder (0700) and an empty file (0600) if they are not there."""
     make_private_folder(path.parent)
     path.parent.chmod(0o700)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    create_private(path)
 
 
 def delete_files(path: Path) -> None:

@@ -15,7 +15,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-from interventions.home import PRIVATE_FOLDER_MODE, make_private_folder, open_private
+from interventions.home import (
+    PRIVATE_FOLDER_MODE,
+    create_private,
+    make_private_folder,
+    open_private,
+)
 from unified_flow.lib.threads import FewThreads, to_the_end
 from unified_flow.turns import blobs
 from unified_flow.turns.context_page import markdown
@@ -95,8 +100,8 @@ class FileTurnStore(TurnStore):
     def _lease(self, turn_id: int, journal: Journal) -> TurnLease:
         """With an empty file that stands for it until it is released."""
         mark = self._running / str(turn_id)
-        with suppress(OSError):  # it is there, or the disk is full: `turns recover` reads all turns
-            os.close(open_private(mark, os.O_WRONLY | os.O_EXCL))
+        with suppress(OSError):  # the disk is full: `turns recover` reads all turns
+            create_private(mark)
         return _FileLease(self, turn_id, journal, mark)
 
     @asynccontextmanager
