@@ -15,7 +15,7 @@ from time import perf_counter
 from turn import NOTHING, beginning
 
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.prepared_turn import flow_for, load_turn
+from unified_flow.resume.lookup import flow_for, load_turn
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.events import AnyEvent, ModelCalled, PhaseCompleted, PhaseStarted
 from unified_flow.turns.ledger import Ledger

@@ -8,16 +8,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from interventions.secrets.redaction import redact_for_asker, redact_text
-from unified_flow.engine.environment import recorded_environment
+from unified_flow.engine.environment import beginning
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
-from unified_flow.engine.retried_interventions import resolve_taken_over
+from unified_flow.engine.retried_interventions import resolve_if_possible
 from unified_flow.engine.services import Services
 from unified_flow.engine.takeover import take_over
 from unified_flow.engine.telemetry.query_log import LogRequest
@@ -38,14 +37,11 @@ from unified_flow.turns.input_checks import (
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.deliveries import turn_that_answered
-from unified_flow.turns.store import Delivery, TurnStore
+from unified_flow.turns.store import Delivery
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from unified_flow.config.settings import SettingsOverrides
-    from unified_flow.models import Model
-    from unified_flow.tools import Tool
-    from unified_flow.tools.permission_gate import Asker
+    from unified_flow.wiring import WiringOptions
 
 logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 
@@ -73,18 +69,10 @@ class UnifiedFlow:
     def from_config(
         cls,
         home: Path | str | None = None,
-        *,
-        docs: Sequence[Path | str] | None = None,
-        tools: Sequence[Tool] | None = None,
-        tool_modules: Sequence[str] | None = None,
-        allow_tools: Sequence[str] | None = None,
-        asker: Asker | None = None,
-        extra_models: dict[str, Model] | None = None,
-        turns: TurnStore | None = None,
-        **overrides: Unpack[SettingsOverrides],
+        **options: Unpack[WiringOptions],
     ) -> Self:
         """A flow over `home` (see `interventions.home.find_home`), configured by its
-        `unified_flow.toml`; `overrides` go before what stands there.
+        `unified_flow.toml`; settings among the `options` go before what stands there.
 
         `tool_modules` adds your own tools and `tools` replaces all of them, `allow_tools` grants
         tools, `asker` asks a person about the others, `extra_models` adds models by name, `turns`
@@ -93,19 +81,7 @@ class UnifiedFlow:
         """
         from unified_flow.wiring import wire
 
-        return cls(
-            wire(
-                home,
-                docs=docs,
-                tools=tools,
-                tool_modules=tool_modules,
-                allow_tools=allow_tools,
-                asker=asker,
-                extra_models=extra_models,
-                turns=turns,
-                **overrides,
-            )
-        )
+        return cls(wire(home, **options))
 
     async def process(
         self,
@@ -135,7 +111,7 @@ class UnifiedFlow:
         home, gets the answer of the turn that answered it, or is about to; a turn of it whose
         process is gone goes on.
         """
-        run = TurnRun.begin(self.services.policy.bounds)
+        run = TurnRun(self.services)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
@@ -152,10 +128,12 @@ class UnifiedFlow:
 
         async def answer(delivery: Delivery | None = None) -> Turn:
             await self._refresh_documents(run)
-            ledger = await self._left_behind(delivery, request_id, observer)
+            ledger = None
+            if delivery is not None and delivery.begun is not None:
+                ledger = await take_over(delivery.begun, request_id, self.services, observer)
             if ledger is None:
-                begin = self._begin(observer, run, channel=channel, persist=persist, **asked)
-                ledger = await begin
+                first = {**asked, "channel": channel, "persist": persist}
+                ledger = await self._begin(first, run, observer)
             if delivery is not None:
                 delivery.begins(ledger.turn.turn_id)
             async with self._removed_unless_needed(ledger):
@@ -168,7 +146,7 @@ class UnifiedFlow:
                         raise
                     return exc.turn
                 if turn.taken_over:
-                    await asyncio.to_thread(resolve_taken_over, turn, self.services)
+                    await asyncio.to_thread(_resolve_taken_over, turn, self.services)
                 return turn
 
         if not may_be_repeated:
@@ -182,21 +160,12 @@ class UnifiedFlow:
         Most callers want `resume.resumption.resume_turn`, which does all that belongs to it.
         Raises the phase's PhaseError once a failure is recorded.
         """
-        run = TurnRun.begin(self.services.policy.bounds)
+        run = TurnRun(self.services)
         async with self._removed_unless_needed(ledger):
             return await self._dispatch(ledger, run, log)
 
     async def _dispatch(self, ledger: Ledger, run: TurnRun, log: LogRequest | None) -> Turn:
-        here = partial(run_turn, ledger, run, self.services, log)
-        return await self.services.dispatcher.run(ledger, here)
-
-    async def _left_behind(
-        self, delivery: Delivery | None, request_id: str, observer: Observer | None
-    ) -> Ledger | None:
-        """The turn that an earlier delivery of the message has begun, and may not have ended."""
-        if delivery is None or delivery.begun is None:
-            return None
-        return await take_over(delivery.begun, request_id, self.services, observer)
+        return await self.services.dispatcher.run(ledger, partial(run_turn, ledger, run, log))
 
     async def _answered_before(
         self, asked: Mapping[str, str], log: LogRequest | None
@@ -241,13 +210,7 @@ class UnifiedFlow:
                 self._ephemeral.remove_closed_soon()
 
     async def _begin(
-        self,
-        observer: Observer | None,
-        run: TurnRun,
-        *,
-        channel: str | None,
-        persist: bool,
-        **asked: Any,
+        self, asked: Mapping[str, Any], run: TurnRun, observer: Observer | None
     ) -> Ledger:
         """A turn with the first line in its journal; or nothing at all."""
         if self.services.refuse_when_full and self.services.queue.is_full():
@@ -261,12 +224,8 @@ class UnifiedFlow:
             return TurnStarted(
                 turn_id=turn_id,
                 policy=self.services.policy.name,
-                config_digest=self.services.config_digest,
-                runner=this_process(),
                 asked_with=self.services.asked_with,
-                environment=recorded_environment(self.services, partial(run.recipe, self.services)),
-                channel=channel,
-                persist=persist,
+                **beginning(self.services, recipe=run.recipe),
                 **asked,
             )
 
@@ -321,13 +280,21 @@ class UnifiedFlow:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _resolve_taken_over(turn: Turn, services: Services) -> None:
+    """What is known of the death of its process is solved: its message was delivered again."""
+    resolve_if_possible(
+        turn,
+        services,
+        "its message was delivered again, and it went on",
+        about=frozenset(),
+        outcome=turn.status,
+        by=this_process().user,
+        via="takeover",
+    )
 
 
 async def _failed(

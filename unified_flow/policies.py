@@ -100,11 +100,8 @@ class Policy(Protocol):
     """`again` decides on another attempt after every failure; where it says None, or no attempt may
     follow, `ends` decides on the visit's first failure."""
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def bounds(self) -> Bounds: ...
+    name: str
+    bounds: Bounds
 
     def again(self, failure: Failure) -> Retry | None: ...
 

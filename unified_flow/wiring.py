@@ -61,6 +61,18 @@ POLICIES: dict[str, Callable[[Settings], Policy]] = {
 }
 
 
+class WiringOptions(SettingsOverrides, total=False):
+    """Keywords of `UnifiedFlow.from_config`, which documents them."""
+
+    docs: Sequence[Path | str] | None
+    tools: Sequence[Tool] | None
+    tool_modules: Sequence[str] | None
+    allow_tools: Sequence[str] | None
+    asker: Asker | None
+    extra_models: dict[str, Model] | None
+    turns: TurnStore | None
+
+
 def wire(
     home: Path | str | None = None,
     *,

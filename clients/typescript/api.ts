@@ -1326,6 +1326,8 @@ export interface components {
             duration_ms: number;
             /** Failed Phase */
             failed_phase: string | null;
+            /** Fork Of */
+            fork_of: number | null;
             /** Intervention Id */
             intervention_id: string | null;
             /** Phases */

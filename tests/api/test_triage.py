@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from tests.answers import script
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, status
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.lookup import flow_for, load_turn
+from unified_flow.resume.resumption import resume_turn
 
 
 @pytest.fixture
@@ -76,6 +80,10 @@ def test_a_turn_is_retried_from_the_phase_that_failed(failing: Service) -> None:
     assert turn["response"]
     assert failing.triage("GET", f"/turns/{waiting['request_id']}").json() == turn
     assert failing.triage("GET", "/turns/99").status_code == 404
+    assert turn["fork_of"] is None
+    flow = flow_for(load_turn(failing.home, turn["turn_id"]), failing.home)
+    asyncio.run(resume_turn(flow, turn["turn_id"], ResumeRequest(from_phase="save")))
+    assert failing.triage("GET", "/turns/last").json()["fork_of"] == turn["turn_id"]
 
 
 def test_a_damaged_journal_is_unavailable_however_often_somebody_looks(failing: Service) -> None:

@@ -210,7 +210,7 @@ def test_an_edited_plan_repeats_no_finished_write(before: list[str], after: list
         assert written.read_text().split() == before
         edited = {"planner": planned(*after).model_dump(mode="json")}
         flow = make(home, None, planner=COMPLETE, tools=[writer(written), look()])
-        resumed = resume(flow, edited=edited, edited_for="coordinator")
+        resumed = resume(flow, edited=edited)
         assert resumed.turn.status == "answered"
         wanted = Counter(word for word in after if word != "look")
         assert Counter(written.read_text().split()) == Counter(before) | wanted
@@ -227,7 +227,7 @@ def test_what_a_person_says_was_done_is_done_wherever_it_is_asked_for(
         ask(make(home, None, planner=planned("once"), tools=[cut, look()]))
     edited = {"planner": planned("look", "once").model_dump(mode="json")}
     flow = make(home, None, planner=COMPLETE, tools=[writer(written), look()])
-    resumed = resume(flow, tools_done=True, edited=edited, edited_for="coordinator")
+    resumed = resume(flow, tools_done=True, edited=edited)
     assert resumed.turn.status == "answered"
     assert written.read_text() == "once "
     first, second = resumed.turn.sections.coordinator

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.answers import COMPLETE, journal_lines, open_entries, scripted_flow
+from tests.answers import COMPLETE, Turns, journal_lines, open_entries, scripted_flow
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from unified_flow.errors import ConfigError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
 from unified_flow.phases.errors import PhaseError, PlannerError
+from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Tool
 from unified_flow.tools.permission_gate import PermissionReply
 from unified_flow.turns.memory import MemoryStore
@@ -175,6 +176,7 @@ def test_a_refusal_is_said_in_the_answer_without_a_model(home: Path) -> None:
     turn = asked(flow, "use memory.create text=tea")
     assert turn.response == "memory.create was not allowed to run, so it did not."
     assert turn.abstained
+    assert replay(Turns(home).recorded(1)).same
 
 
 def test_a_planner_that_insists_on_what_was_refused_ends_in_an_answer(home: Path) -> None:

@@ -179,13 +179,13 @@ def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> Non
 
 def test_the_page_says_what_was_edited(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
-    resume(make(home, docs), edited={"question": "What is a bus?"}, edited_for="synthesis")
+    resume(make(home, docs), edited={"question": "What is a bus?"})
     shown = cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
     assert shown.index(f"> {QUESTION}") < shown.index("Edited, question is from here on:")
     assert "> What is a bus?" in shown
     plan = SEARCH.model_dump(mode="json")
     plan["tool_requests"][0]["args"]["query"] = "bus"
     back = make(home, docs, planner=COMPLETE, validation=APPROVE)
-    resume(back, from_phase="coordinator", edited={"planner": plan}, edited_for="coordinator")
+    resume(back, from_phase="coordinator", edited={"planner": plan})
     shown = cli(home, "unified_flow", "turns", "show", "2", "--full").stdout
     assert "Edited, planner is" in shown

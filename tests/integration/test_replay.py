@@ -154,22 +154,21 @@ def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> 
 
 RESUMED: dict[str, list[ResumeRequest]] = {
     "edited where it failed": [
-        ResumeRequest(edited={"question": "What is a named bus?"}, edited_for="synthesis"),
+        ResumeRequest(edited={"question": "What is a named bus?"}),
     ],
     "another plan": [
         ResumeRequest(
             from_phase="coordinator",
             edited={"planner": TWO_SEARCHES.model_dump()},
-            edited_for="coordinator",
         ),
     ],
     "edited, then gone back before it": [
-        ResumeRequest(edited={"question": "Why?"}, edited_for="synthesis"),
+        ResumeRequest(edited={"question": "Why?"}),
         ResumeRequest(from_phase="planner"),
     ],
     "edited twice": [
-        ResumeRequest(edited={"question": "Why?"}, edited_for="synthesis"),
-        ResumeRequest(from_phase="synthesis", edited={"question": "How?"}, edited_for="synthesis"),
+        ResumeRequest(edited={"question": "Why?"}),
+        ResumeRequest(from_phase="synthesis", edited={"question": "How?"}),
     ],
 }
 

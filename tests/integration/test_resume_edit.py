@@ -26,7 +26,7 @@ from tests.servers.model_server import ModelServer, status
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest, ask_person, edits
-from unified_flow.resume.prepared_turn import load_turn
+from unified_flow.resume.lookup import load_turn
 from unified_flow.resume.resumption import resume_turn
 
 Ran = subprocess.CompletedProcess[str]

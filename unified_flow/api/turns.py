@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 
 from interventions.errors import NotFoundError
@@ -22,11 +22,10 @@ from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
-from unified_flow.resume.resumption import ResumeResult
+from unified_flow.resume.lookup import flow_for, load_turn
+from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.turns.events import Observed
 from unified_flow.turns.fold import apply
 from unified_flow.turns.results import PriorTurn
@@ -115,21 +114,17 @@ async def retry(
     """
     flow = state.flow
     try:
-        prepared = await asyncio.to_thread(
-            prepare, flow.services.home, turn_id, request, pick_flow=partial(_flow_for, flow)
-        )
-        resuming = resume_prepared(
-            prepared, observer=state.metrics.observe, log=exchange.set_turn_line, stays_open=flow
-        )
-        resumed = await unless_cancelled(resuming)
+        turn = await asyncio.to_thread(load_turn, flow.services.home, turn_id)
+        # One that was asked with other settings goes on with a flow of its own.
+        suits = turn.asked_with == flow.services.asked_with
+        own = flow if suits else await asyncio.to_thread(flow_for, turn, flow.services.home)
+        async with nullcontext() if suits else own:
+            resuming = resume_turn(
+                own, turn_id, request, observer=state.metrics.observe, log=exchange.set_turn_line
+            )
+            resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the fault is the turn's, not the request's
     if resumed.failed_again:
         raise ProblemError(problems.invalid("retry_failed", HTTPStatus.CONFLICT))
     return resumed
-
-
-def _flow_for(flow: UnifiedFlow, turn: Turn) -> UnifiedFlow:
-    """The service's own; another for a turn that was asked with other settings."""
-    suits = turn.asked_with == flow.services.asked_with
-    return flow if suits else flow_for(turn, flow.services.home)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group
@@ -91,12 +90,7 @@ class LivePhases:
     def _new_live(self) -> Live:
         return Live(console=self._console, get_renderable=self._view, refresh_per_second=12)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _shown.remove(self)
         self._live.refresh()
         self._live.stop()

@@ -17,8 +17,8 @@ from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.engine.services import Services
-    from unified_flow.resume.replay.differences import ReplayResult
     from unified_flow.resume.replay.recording import Recording
+    from unified_flow.resume.replay.replay import ReplayResult
     from unified_flow.turns.turn import Turn
 
 
@@ -43,7 +43,7 @@ def replay(
     """
     from unified_flow.errors.turns import NotResumableError
     from unified_flow.lib.threads import wait_for
-    from unified_flow.resume.prepared_turn import load_turn, turn_named
+    from unified_flow.resume.lookup import load_turn, turn_named
     from unified_flow.resume.replay.recording import recorded
     from unified_flow.resume.replay.replay import replay as play
     from unified_flow.stores import turn_store
@@ -73,7 +73,7 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
     import asyncio
 
     from unified_flow.errors import ConfigError, InputError
-    from unified_flow.resume.prepared_turn import flow_for
+    from unified_flow.resume.lookup import flow_for
 
     try:
         flow = flow_for(turn, home)

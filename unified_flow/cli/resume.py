@@ -15,7 +15,8 @@ from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.terminal import on_terminal, say_object
 
 if TYPE_CHECKING:
-    from unified_flow.resume.prepared_turn import PreparedTurn
+    from unified_flow.flow import UnifiedFlow
+    from unified_flow.resume.human_input import ResumeRequest
     from unified_flow.resume.resumption import ResumeResult
     from unified_flow.turns.events import Observed, TurnResumed
 
@@ -67,8 +68,8 @@ def resume(
         from interventions.cli.retry import edit_text as in_editor
         from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
-        from unified_flow.resume.human_input import ResumeRequest
-        from unified_flow.resume.prepared_turn import flow_for, prepare, turn_named
+        from unified_flow.resume.human_input import ResumeRequest, ask_person
+        from unified_flow.resume.lookup import flow_for, load_turn, turn_named
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
@@ -83,44 +84,42 @@ def resume(
             grant=grant,
             via="cli",
         )
+        turn = load_turn(place, turn_id)
+        flow = flow_for(turn, place, asker=allowing, **chosen)
         editor = in_editor if edit else None
-        ready = prepare(
-            place,
-            turn_id,
-            wanted,
-            pick_flow=lambda turn: flow_for(turn, place, asker=allowing, **chosen),
-            ask=asker(),
-            edit=editor,
-        )
+        wanted = ask_person(wanted, turn, flow.services, ask=asker(), edit=editor)
         try:
             with logged(place):
-                code = asyncio.run(_resume(ready, as_json, home))
+                code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))
         except KeyboardInterrupt:
             note(f"interrupted; to go on: unified-flow resume {turn_id}")
             raise
     raise typer.Exit(code)
 
 
-async def _resume(ready: PreparedTurn, as_json: bool, home: Path | None) -> Code:
+async def _resume(
+    flow: UnifiedFlow, turn_id: int, wanted: ResumeRequest, as_json: bool, home: Path | None
+) -> Code:
     from unified_flow.cli.live import phases_shown
     from unified_flow.cli.outcome import exit_code, of_turn, show_resumed
-    from unified_flow.resume.prepared_turn import resume_prepared
+    from unified_flow.resume.resumption import resume_turn
     from unified_flow.turns.events import TurnResumed, TurnStarted
 
-    turn_id = ready.turn_id
+    goes_on = turn_id
 
     def announce(event: Observed) -> None:
-        nonlocal turn_id
+        nonlocal goes_on
         if as_json:
             return
         if isinstance(event, TurnStarted):
             note(f"turn {event.fork_of} stays as it is; turn {event.turn_id} is its fork")
-            turn_id = event.turn_id
+            goes_on = event.turn_id
         elif isinstance(event, TurnResumed):
-            _announce(turn_id, event)
+            _announce(goes_on, event)
 
-    with phases_shown(not as_json and on_terminal(), announce) as observer:
-        resumed = await resume_prepared(ready, observer=observer)
+    async with flow:
+        with phases_shown(not as_json and on_terminal(), announce) as observer:
+            resumed = await resume_turn(flow, turn_id, wanted, observer=observer)
     if as_json:
         say_object(of_turn(resumed.turn, resumed.error) | _more(resumed))
     else:

@@ -38,20 +38,14 @@ logger = logging.getLogger(__name__)
 REPORT_TIMEOUT_S = 1.0
 
 
-async def run_phase(
-    step: Step,
-    ledger: Ledger,
-    services: Services,
-    run: TurnRun | None = None,
-    prefetch: Prefetch | None = None,
-) -> None:
+async def run_phase(step: Step, ledger: Ledger, run: TurnRun, prefetch: Prefetch | None) -> None:
     """Run one phase to its end and record its result.
 
     Raises the phase's own error, with the original as cause, once the failure is recorded. After
     several attempts that is the failure of the first.
     """
     number = ledger.turn.visit_number(step.phase)
-    await _Visit(step, ledger, services, run or TurnRun(), prefetch, number).run()
+    await _Visit(step, ledger, run.services, run, prefetch, number).run()
 
 
 @dataclass
@@ -109,7 +103,7 @@ class _Visit:
 
     async def _enter(self) -> LivePhaseContext:
         ledger, services, phase = self.ledger, self.services, self.step.phase
-        recipe = self.turn_run.recipe(services, phase)
+        recipe = self.turn_run.recipe(phase)
         context = LivePhaseContext(
             phase, recipe, ledger, services, model=self.model, prefetch=self.prefetch
         )

@@ -4,7 +4,6 @@ whoever notices them first puts one intervention for each phase that ran."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from interventions.entry import Entry, is_about, is_open
 from interventions.errors import QueueError
 from interventions.times import from_text
 from unified_flow.config.tables import Limits
-from unified_flow.engine.failure_report import ribbon
+from unified_flow.engine.failure_report import log_failure, ribbon
 from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.telemetry.query_log import QueryLog, RequestLine
 from unified_flow.errors import RetrievalError
@@ -25,8 +24,6 @@ from unified_flow.turns.events import TurnInterrupted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
-
-logger = logging.getLogger("unified_flow")
 
 MESSAGE = "the process that ran it died: it was killed, ran out of memory, or the power went"
 AT_ONCE = 200  # each holds a descriptor while it is looked at
@@ -119,7 +116,9 @@ def _put(phase: str, dead: Sequence[Turn], queue: InterventionQueue) -> dict[int
         entries = [entry for entry in queue.entries() if is_open(entry) and entry["phase"] == phase]
     told = {turn.turn_id: _told(turn, entries) for turn in dead}
     if new := [turn for turn in dead if told[turn.turn_id] is None]:
-        admission = queue.put(_request(phase, new, queue))
+        request = _request(phase, new)
+        log_failure(request, service="answer_pipeline")
+        admission = queue.put(request)
         told |= {turn.turn_id: admission.intervention_id for turn in new}
     return told
 
@@ -130,24 +129,8 @@ def _told(turn: Turn, entries: Sequence[Entry]) -> str | None:
     return next((e["id"] for e in about if since and from_text(e["last_seen"]) >= since), None)
 
 
-def _request(phase: str, dead: Sequence[Turn], queue: InterventionQueue) -> InterventionRequest:
+def _request(phase: str, dead: Sequence[Turn]) -> InterventionRequest:
     first, *others = dead
-    logger.error(
-        "[%s] %s",
-        phase,
-        PROCESS_DIED,
-        extra={
-            "component": phase,
-            "operation": "run",
-            "service": "answer_pipeline",
-            "error_type": PROCESS_DIED,
-            "error_message": MESSAGE,
-            "session_id": first.session_id,
-            "turn_id": first.turn_id,
-            "request_id": first.request_id,
-            "status_code": None,
-        },
-    )
     shown = [
         {"turn_id": turn.turn_id, "question": turn.question, "run_by": str(turn.runner)}
         for turn in dead[:SHOWN]

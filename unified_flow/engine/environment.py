@@ -10,21 +10,27 @@ from unified_flow.engine.services import Services
 from unified_flow.errors import RecipeError
 from unified_flow.phases import NAMES
 from unified_flow.phases.recipe import Recipe
+from unified_flow.turns.events import this_process
 from unified_flow.turns.turn import Turn
 
 SHOWN = 12
 DIGEST = 16
 
 
-def recorded_environment(
-    services: Services, recipe: Callable[[str], Recipe] | None = None
+def beginning(
+    services: Services, by: str | None = None, recipe: Callable[[str], Recipe] | None = None
 ) -> dict[str, Any]:
-    """For the first line of the journal: a killed turn cannot record it later.
+    """What the first line of a run says of the process: a killed one cannot record it later.
 
-    `recipe` reads one like `services.recipe`, for a caller that uses what it reads.
+    `by` is who asked for it, if not this process's user; `recipe` reads one like `services.recipe`,
+    for a caller that uses what it reads.
     """
     phases = _of_phases(services, recipe or services.recipe)
-    return passing_environment(services.home, phases)
+    return {
+        "config_digest": services.config_digest,
+        "runner": this_process(by),
+        "environment": passing_environment(services.home, phases),
+    }
 
 
 def environment_then(turn: Turn) -> dict[str, Any]:

@@ -11,12 +11,11 @@ import httpx
 from pydantic import BaseModel
 
 from interventions import Admission, InterventionRequest
-from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.retried_interventions import resolve_passed
+from unified_flow.engine.retried_interventions import resolve_if_possible
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
@@ -25,6 +24,7 @@ from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
 from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
+from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow")
@@ -49,7 +49,7 @@ def report_failure(
     failures."""
     _close_passed_intervention(failure, turn, services)
     request = _request(failure, context, turn, services)
-    _log(failure.error, request, service=failure.meaning.stage)
+    log_failure(request, failure.error, service=failure.meaning.stage)
     admission = services.queue.put(request)
     return FailureReport(admission.intervention_id, str(admission.kind), request.environment)
 
@@ -83,7 +83,7 @@ def report_outside_a_phase(
         environment={"config_digest": services.config_digest},
         home=services.home,
     )
-    _log(error, request, service=meaning.stage)
+    log_failure(request, error, service=meaning.stage)
     return services.queue.put(request)
 
 
@@ -95,20 +95,25 @@ def severity_of(failure: Failure) -> str:
 def _request(
     failure: Failure, context: LivePhaseContext | None, turn: Turn, services: Services
 ) -> InterventionRequest:
-    limit = failure.error if isinstance(failure.error, LimitReachedError) else None
-    recipe_and_model = _recipe_and_model(context)
-    details: dict[str, Any] = {
-        "query": turn.question,
-        "turn": {
-            "ribbon": ribbon(turn, failed=failure.phase),
-            "question": turn.question,
-            "input": _input(context),
-            "evidence": [_evidence(result) for result in turn.sections.coordinator],
-            **recipe_and_model,
-        },
+    recipe_and_model, read = dict[str, Any](), dict[str, Any]()
+    details: dict[str, Any] = {"query": turn.question}
+    if context is not None:
+        recipe_and_model = {
+            "recipe": str(context.recipe.path),
+            "recipe_digest": context.recipe.digest,
+            "model": context.call_site.model,
+        }
+        read = _input(context.sections)
+        if context.call_site.tool_args is not None:
+            details["tool_args"] = context.call_site.tool_args
+    details["turn"] = {
+        "ribbon": ribbon(turn, failed=failure.phase),
+        "question": turn.question,
+        "input": read,
+        "evidence": [_evidence(result) for result in turn.sections.coordinator],
+        **recipe_and_model,
     }
-    if context is not None and context.call_site.tool_args is not None:
-        details["tool_args"] = context.call_site.tool_args
+    limit = failure.error if isinstance(failure.error, LimitReachedError) else None
     if limit is not None:
         details |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
     if hint := getattr(failure.error, "hint", None):
@@ -132,7 +137,7 @@ def _request(
         home=services.home,
     )
     changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
-    # `resolve_passed` decides what a failure in another phase means for the retried intervention.
+    # What a failure in another phase means for the retried intervention is decided by then.
     retry = turn.retry
     if retry is not None and retry.phase == failure.phase:
         changes |= {"retry_of": retry.intervention_id}
@@ -144,16 +149,15 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
     retry = turn.retry
     if retry is None or retry.phase == failure.phase:
         return
-    try:
-        about, outcome = frozenset({retry.intervention_id}), f"failed in {failure.phase}"
-        resolve_passed(
-            turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
-        )
-    except QueueError as exc:
-        logger.critical("%s could not be resolved: %s", retry.intervention_id, exc)
+    about, outcome = frozenset({retry.intervention_id}), f"failed in {failure.phase}"
+    resolve_if_possible(
+        turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
+    )
 
 
-def _log(error: BaseException, request: InterventionRequest, *, service: str) -> None:
+def log_failure(
+    request: InterventionRequest, error: BaseException | None = None, *, service: str
+) -> None:
     """One error record with the fields of both documents' logging standards."""
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
     logger.error(
@@ -165,7 +169,7 @@ def _log(error: BaseException, request: InterventionRequest, *, service: str) ->
             "operation": request.tool or "run",
             "service": service,
             "error_type": request.error_type,
-            "error_message": redact_text(str(error)),
+            "error_message": redact_text(request.error_message),
             "session_id": request.session_id,
             "turn_id": request.turn_id,
             "request_id": request.request_id,
@@ -174,16 +178,6 @@ def _log(error: BaseException, request: InterventionRequest, *, service: str) ->
         },
         exc_info=error,
     )
-
-
-def _recipe_and_model(context: LivePhaseContext | None) -> dict[str, Any]:
-    if context is None:
-        return {}
-    return {
-        "recipe": str(context.recipe.path),
-        "recipe_digest": context.recipe.digest,
-        "model": context.call_site.model,
-    }
 
 
 def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
@@ -204,11 +198,9 @@ def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
     ]
 
 
-def _input(context: LivePhaseContext | None) -> dict[str, Any]:
-    """The sections that the phase read, but for the tool results: the evidence stands for them."""
-    if context is None:
-        return {}
-    read = {own.name: getattr(context.sections, own.name) for own in fields(context.sections)}
+def _input(sections: Sections) -> dict[str, Any]:
+    """What the phase read, but for the tool results: the evidence stands for them."""
+    read = {own.name: getattr(sections, own.name) for own in fields(sections)}
     return {
         name: value.model_dump(mode="json")
         for name, value in read.items()

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from asyncio import to_thread
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel
 
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.config.tool_names import INTERNET_RESEARCH
+from unified_flow.engine.model_request import model_call, request_digest
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite
-from unified_flow.errors import LimitReachedError, ToolServerError
+from unified_flow.errors import ToolServerError
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.text.urls import urls_in, without_fragment
-from unified_flow.models import ModelCall, Stream
+from unified_flow.models import Stream
 from unified_flow.models.reply import parse_reply
+from unified_flow.phases.context import ModelInputs
 from unified_flow.phases.recipe import Recipe
-from unified_flow.tools import Caller
+from unified_flow.tools import Caller, Tool, ToolOutput
 from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.events import (
     HistoryRead,
@@ -37,47 +40,31 @@ from unified_flow.turns.events import (
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.passage import passages_in
-from unified_flow.turns.results import (
-    GatheredContext,
-    Memory,
-    PriorTurn,
-    Saved,
-    ToolRequest,
-    ToolResult,
-)
-from unified_flow.turns.sections import Sections, ToolDescription, changed
+from unified_flow.turns.results import Memory, PriorTurn, Saved, ToolRequest, ToolResult
+from unified_flow.turns.sections import Sections, ToolDescription
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T", bound=BaseModel)
 
 
+@dataclass
 class LivePhaseContext:
-    """The context of one visit of one phase. `call_site` is for the boundary; `model` names the
-    one to ask instead of the recipe's; `prefetch` may hold the answer of a search."""
+    """The context of one visit of one phase. `model` names the one to ask instead of the recipe's;
+    `prefetch` may hold the answer of a search; `call_site` is for the boundary."""
 
-    def __init__(
-        self,
-        phase: str,
-        recipe: Recipe,
-        ledger: Ledger,
-        services: Services,
-        *,
-        model: str | None = None,
-        prefetch: Prefetch | None = None,
-    ) -> None:
-        self.phase = phase
-        self.recipe = recipe
-        self.call_site = CallSite()
-        self._ledger = ledger
-        self._services = services
-        self._model = model
-        self._prefetch = prefetch
+    phase: str
+    recipe: Recipe
+    ledger: Ledger
+    services: Services
+    model: str | None = None
+    prefetch: Prefetch | None = None
+    call_site: CallSite = field(default_factory=CallSite)
 
     def set_call_site(self, call_site: CallSite) -> None:
         self.call_site = call_site
 
     async def tools(self) -> tuple[ToolDescription, ...]:
-        toolbox, gate, turn = self._services.toolbox, self._services.gate, self._ledger.turn
+        toolbox, gate, turn = self.services.toolbox, self.services.gate, self.ledger.turn
         await toolbox.open()
         withheld = gate.withheld(toolbox, turn.session_id) | _refused(turn)
         known = toolbox.describe(personal=turn.persist)
@@ -85,77 +72,58 @@ class LivePhaseContext:
 
     @property
     def lacking(self) -> Mapping[str, str]:
-        return self._services.toolbox.lacking
+        return self.services.toolbox.lacking
 
     @property
     def by_rules(self) -> bool:
-        return (self._model or self._services.models.name_of(self.recipe.head)) == EMBEDDED
+        return (self.model or self.services.models.name_of(self.recipe.head)) == EMBEDDED
 
     @property
     def is_small(self) -> bool:
-        return self._services.models.is_small(self.recipe.head)
+        return self.services.models.is_small(self.recipe.head)
 
     @property
     def sections(self) -> Sections:
         """The sections that the recipe lets this phase read."""
-        return self._ledger.turn.sections.only(self.recipe.head.reads)
+        return self.ledger.turn.sections.only(self.recipe.head.reads)
 
     async def ask(
         self,
         output: type[T],
         *,
-        history: tuple[PriorTurn, ...] = (),
-        tools: tuple[ToolDescription, ...] = (),
-        context_gatherer: GatheredContext | None = None,
-        evidence: tuple[str, ...] = (),
         by_rules: bool | None = None,
         stream: str | None = None,
+        **inputs: Unpack[ModelInputs],
     ) -> T:
-        turn = self._ledger.turn
-        limit = self._services.settings.limits.model_calls
-        if turn.counters.model_calls >= limit:
-            raise LimitReachedError("model_calls", turn.counters.model_calls, limit)
-        models = self._services.models
-        name = EMBEDDED if by_rules else self._model
-        model = models.named(name) if name else models.of_phase(self.recipe.head, by_rules=by_rules)
-        inputs = changed(turn.sections, history=history, tools=tools, evidence=evidence)
-        if context_gatherer is not None:
-            inputs = changed(inputs, context_gatherer=context_gatherer)
-        sections = inputs.only(self.recipe.head.reads)
-        call = ModelCall(
-            phase=self.phase,
-            output=output,
-            prompt=self.recipe.prompt,
-            query=turn.question,
-            sections=sections,
-            temperature=self.recipe.head.temperature,
-            max_tokens=self.recipe.head.token_budget,
-            budgets=self.recipe.head.budgets,
-            best_last=self.recipe.head.best_last,
-            top_p=self.recipe.head.top_p,
+        models, head = self.services.models, self.recipe.head
+        call = model_call(
+            self.ledger.turn,
+            self.phase,
+            self.recipe,
+            output,
+            inputs,
+            limit=self.services.settings.limits.model_calls,
             stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
         )
+        name = EMBEDDED if by_rules else self.model
+        model = models.named(name) if name else models.of_phase(head, by_rules=by_rules)
         self.call_site = CallSite(stage="llm", model=model.name)
-        await self._ledger.checkpoint()
+        await self.ledger.checkpoint()
+        asked: dict[str, Any] = {
+            "phase": self.phase,
+            "model": model.name,
+            "request_digest": request_digest(call),
+        }
         started = perf_counter()
         try:
             reply = await model.complete(call)
         except Exception as exc:  # only to count the call; the boundary handles it
-            await self._ledger.record(
-                ModelFailed(
-                    phase=self.phase,
-                    model=model.name,
-                    request_digest=_request_digest(call),
-                    error_type=type(exc).__name__,
-                    duration_ms=elapsed_ms(started),
-                )
-            )
+            took, name = elapsed_ms(started), type(exc).__name__
+            await self.ledger.record(ModelFailed(**asked, error_type=name, duration_ms=took))
             raise
-        await self._ledger.record(
+        await self.ledger.record(
             ModelCalled(
-                phase=self.phase,
-                model=model.name,
-                request_digest=_request_digest(call),
+                **asked,
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
                 completion_tokens=reply.completion_tokens,
@@ -168,49 +136,49 @@ class LivePhaseContext:
         return answer
 
     async def memories(self, query: str, most: int) -> list[Memory]:
-        turn = self._ledger.turn
+        turn = self.ledger.turn
         if not turn.persist:
             return []
-        return await to_thread(self._services.memory.search, turn.user_id, query, limit=most)
+        return await to_thread(self.services.memory.search, turn.user_id, query, limit=most)
 
     async def history(self, most: int) -> tuple[PriorTurn, ...]:
-        turn = self._ledger.turn
+        turn = self.ledger.turn
         if turn.history is None:
             found = await to_thread(
-                self._services.sessions.recent,
+                self.services.sessions.recent,
                 turn.session_id,
                 before=turn.earlier_than or turn.turn_id,
                 limit=most,
             )
-            await self._ledger.record(HistoryRead(phase=self.phase, turns=found))
-        return self._ledger.turn.history or ()
+            await self.ledger.record(HistoryRead(phase=self.phase, turns=found))
+        return self.ledger.turn.history or ()
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
-        turn = self._ledger.turn
-        search = self._services.sessions.search
+        turn = self.ledger.turn
+        search = self.services.sessions.search
         before = turn.earlier_than or turn.turn_id
         return await to_thread(search, turn.session_id, query, before=before, limit=most)
 
     async def save(self, turn: Turn) -> Saved:
-        return await to_thread(self._services.sessions.save, turn)
+        return await to_thread(self.services.sessions.save, turn)
 
     @property
     def _shows_text(self) -> bool:
         """A turn that may yet be silenced shows no text to its observers."""
-        return self._ledger.watched and not self._services.guardrails.may_silence
+        return self.ledger.watched and not self.services.guardrails.may_silence
 
     def _show_text(self, text: str) -> None:
-        self._ledger.show(TextArrived(phase=self.phase, text=text))
+        self.ledger.show(TextArrived(phase=self.phase, text=text))
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
-        turn = self._ledger.turn
+        turn, toolbox = self.ledger.turn, self.services.toolbox
         if place in turn.tools_done:
             return turn.tools_done[place]
         self.call_site = CallSite(tool=request.tool, tool_args=request.args)
-        await self._services.toolbox.open(request.tool)
-        if (missing := self._missing(request)) is not None:
-            return await self._done(place, missing)
-        tool, args = self._services.toolbox.check(request)
+        await toolbox.open(request.tool)
+        if why := self._missing(request.tool):
+            return await self._done(place, _without_result(request, why))
+        tool, args = toolbox.check(request)
         self.call_site = CallSite(stage=tool.stage, tool=request.tool, tool_args=request.args)
         given = turn.given
         if given is not None and (given.tool, given.args) != (request.tool, request.args):
@@ -218,7 +186,7 @@ class LivePhaseContext:
         urls = _urls_named(turn)
         if tool.name in _refused(turn):
             return await self._done(place, _without_result(request, NOT_ALLOWED))
-        permission = await self._services.gate.admit(
+        permission = await self.services.gate.admit(
             tool,
             request.args,
             session_id=turn.session_id,
@@ -229,7 +197,7 @@ class LivePhaseContext:
         )
         if permission.verdict == "denied":
             return await self._done(place, _without_result(request, NOT_ALLOWED))
-        await self._ledger.record(
+        await self.ledger.record(
             ToolStarted(
                 phase=self.phase,
                 call=place,
@@ -240,35 +208,24 @@ class LivePhaseContext:
                 allowed_by=permission.why,
             )
         )
-        await self._ledger.checkpoint()
-        started = perf_counter()
-        answer = given.answer if given is not None else None
+        await self.ledger.checkpoint()
         analysis = turn.sections.query_analyzer
-        earlier = analysis.conversation if analysis is not None else {}
-        files = self._services.turns.files(turn.turn_id) if turn.persist else None
         caller = Caller(
             user_id=turn.user_id,
             session_id=turn.session_id,
             turn_id=turn.turn_id,
-            answer=answer,
-            conversation=earlier,
+            answer=given.answer if given is not None else None,
+            conversation=analysis.conversation if analysis is not None else {},
             urls=urls,
-            files=files,
+            files=self.services.turns.files(turn.turn_id) if turn.persist else None,
             call_id=_call_id(turn, place),
         )
-        # The search beside the first phase did not know the conversation yet.
-        found = self._prefetch.answers(tool, args) if self._prefetch and not earlier else None
-        if found is not None:
-            output, took = found
-        else:
-            within_s = self._services.policy.bounds.search_s if tool.stage == "retriever" else None
-            try:
-                output = await self._services.toolbox.call(tool, args, caller, within_s=within_s)
-            except ToolServerError:
-                if (missing := self._missing(request)) is None:
-                    raise
-                return await self._done(place, missing)
-            took = elapsed_ms(started)
+        try:
+            output, took = await self._output(tool, args, caller)
+        except ToolServerError:
+            if why := self._missing(request.tool):
+                return await self._done(place, _without_result(request, why))
+            raise
         result = ToolResult(
             tool=request.tool,
             goal_id=request.goal_id,
@@ -279,16 +236,28 @@ class LivePhaseContext:
         )
         return await self._done(place, result)
 
-    def _missing(self, request: ToolRequest) -> ToolResult | None:
-        """The result of a call whose optional server is gone."""
-        why = self._services.toolbox.lacking.get(request.tool.partition(".")[0])
-        return None if why is None else _without_result(request, why)
+    async def _output(
+        self, tool: Tool, args: BaseModel, caller: Caller
+    ) -> tuple[ToolOutput, float]:
+        """What the tool answers, and how long it took in ms."""
+        # The search beside the first phase did not know the conversation yet.
+        if self.prefetch is not None and not caller.conversation:
+            found = self.prefetch.answers(tool, args)
+            if found is not None:
+                return found
+        within_s = self.services.policy.bounds.search_s if tool.stage == "retriever" else None
+        started = perf_counter()
+        output = await self.services.toolbox.call(tool, args, caller, within_s=within_s)
+        return output, elapsed_ms(started)
+
+    def _missing(self, tool: str) -> str | None:
+        """Why the tool's optional server is gone, if it is."""
+        return self.services.toolbox.lacking.get(tool.partition(".")[0])
 
     async def _done(self, place: int, result: ToolResult) -> ToolResult:
-        await self._ledger.record(
-            ToolCompleted(
-                phase=self.phase, call=place, output=result, duration_ms=result.duration_ms
-            )
+        took = result.duration_ms
+        await self.ledger.record(
+            ToolCompleted(phase=self.phase, call=place, output=result, duration_ms=took)
         )
         self.call_site = CallSite()
         return result
@@ -326,12 +295,3 @@ def _urls_named(turn: Turn) -> frozenset[str]:
             texts = [passage.text for passage in passages_in(each.result)]
             known |= {without_fragment(url) for text in texts for url in urls_in(text)}
     return frozenset(known)
-
-
-def _request_digest(call: ModelCall) -> str:
-    """Covers everything that decides the answer but the model itself."""
-    seen = [call.prompt, call.query, call.sections, call.budgets]
-    seen += [call.temperature, call.top_p, call.max_tokens]
-    if call.best_last:  # which older journals do not know
-        seen.append("best_last")
-    return digest([call.output.__name__, *seen])

@@ -15,10 +15,7 @@ from unified_flow.engine.telemetry.query_log import LogRequest, RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases.errors import PhaseError, SaveError
-from unified_flow.turns.events import (
-    TurnCompleted,
-    TurnInterrupted,
-)
+from unified_flow.turns.events import TurnCompleted, TurnInterrupted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.turn import Turn
 
@@ -27,20 +24,20 @@ Ended = Literal["answered", "clarify", "silenced"]
 logger = logging.getLogger(__name__)
 
 
-async def run_turn(
-    ledger: Ledger, run: TurnRun, services: Services, log: LogRequest | None = None
-) -> Turn:
+async def run_turn(ledger: Ledger, run: TurnRun, log: LogRequest | None = None) -> Turn:
     """The turn to its end, which is journalled and logged. Raises as `UnifiedFlow.process` does."""
     started = perf_counter()
     error: BaseException | None = None
     try:
-        status = await _run_phases(ledger, run, services)
+        status = await _run_phases(ledger, run)
         saved = status == "answered" and ledger.turn.persist
-        await _complete(ledger, status, saved=saved, started=started)
+        took = elapsed_ms(started)
+        await _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
     except SaveError as exc:
         # The answer stands: a failed save must not cost the user what the turn found.
         error = exc
-        await _complete(ledger, "answered", saved=False, started=started)
+        took = elapsed_ms(started)
+        await _close(ledger, TurnCompleted(status="answered", saved=False, duration_ms=took))
     except (asyncio.CancelledError, KeyboardInterrupt) as exc:
         error = exc
         if ledger.turn.status != "failed":  # cancelled while its failure was reported
@@ -51,22 +48,22 @@ async def run_turn(
     except BaseException as exc:
         error = exc
         if isinstance(exc, PhaseError) and exc.answer == "silence":
-            await services.guardrails.failed(ledger.turn, exc)
+            await run.services.guardrails.failed(ledger.turn, exc)
         raise
     finally:
-        log_request(ledger.turn, error, services, log)
+        log_request(ledger.turn, error, run.services, log)
     return ledger.turn
 
 
-async def _run_phases(ledger: Ledger, run: TurnRun, services: Services) -> Ended:
+async def _run_phases(ledger: Ledger, run: TurnRun) -> Ended:
     """Phase after phase, between the guardrails; how the turn ended."""
-    guardrails = services.guardrails
+    guardrails = run.services.guardrails
     if not await guardrails.admits(ledger, run.ends_at):
         return "silenced"
-    prefetch = Prefetch.begin(services, ledger.turn, run)
+    prefetch = Prefetch.begin(ledger.turn, run)
     try:
         while True:
-            step = next_step(ledger.turn, services.settings.limits)
+            step = next_step(ledger.turn, run.services.settings.limits)
             if step == End("answered"):
                 return "answered"
             turn = ledger.turn
@@ -79,15 +76,10 @@ async def _run_phases(ledger: Ledger, run: TurnRun, services: Services) -> Ended
                 reply = turn.response or ""
                 if not await guardrails.releases(ledger, reply, run.ends_at):
                     return "silenced"
-            await run_phase(step, ledger, services, run, prefetch)
+            await run_phase(step, ledger, run, prefetch)
     finally:
         if prefetch is not None:
             prefetch.end()
-
-
-async def _complete(ledger: Ledger, status: Ended, *, saved: bool, started: float) -> None:
-    took = elapsed_ms(started)
-    await _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
 
 
 async def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None:

@@ -43,16 +43,16 @@ class Prefetch:
         self._tool = tool
         self._args = args
         self._joined = False
-        self._took_ms = 0.0
         left_s = ends_at - asyncio.get_running_loop().time()
-        self._task = self._search(max(0.0, round(left_s, 2)))
+        self._task = asyncio.create_task(self._search(max(0.0, round(left_s, 2))))
 
     @classmethod
-    def begin(cls, services: Services, turn: Turn, run: TurnRun) -> Prefetch | None:
+    def begin(cls, turn: Turn, run: TurnRun) -> Prefetch | None:
         """None if the policy wants no search beside the first phase, the turn has already
         searched, or no search is allowed."""
         if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
             return None
+        services = run.services
         request = ToolRequest(tool=DOC_SEARCH, args={"query": turn.question})
         try:
             tool, args = services.toolbox.check(request)
@@ -72,7 +72,7 @@ class Prefetch:
         if self._joined:
             return await phase
         if self._failed:
-            self._task = self._search(self._services.policy.bounds.search_s)
+            self._task = asyncio.create_task(self._search(self._services.policy.bounds.search_s))
         running = asyncio.ensure_future(phase)
         try:
             await asyncio.wait({running, self._task}, return_when=asyncio.FIRST_EXCEPTION)
@@ -90,15 +90,18 @@ class Prefetch:
     async def passages(self) -> list[Passage]:
         """What the search finds in the time that it has left; [] if it fails."""
         await asyncio.wait({self._task})
-        if self._failed:
-            logger.error("the search beside a phase that failed has failed too: %s", self._why)
-            return []
-        return passages_in(self._task.result().result)
+        if not self._failed:
+            output, _ = self._task.result()
+            return passages_in(output.result)
+        error = self._task.exception()
+        why = f"{type(error).__name__}: {redact_text(str(error))}"
+        logger.error("the search beside a phase that failed has failed too: %s", why)
+        return []
 
     def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
         """The result of the same call, and its duration in ms; None for any other call."""
         same = self._joined and (tool.name, args) == (self._tool.name, self._args)
-        return (self._task.result(), self._took_ms) if same else None
+        return self._task.result() if same else None
 
     def end(self) -> None:
         self._task.cancel()
@@ -109,20 +112,11 @@ class Prefetch:
         done = self._task.done() and not self._task.cancelled()
         return done and self._task.exception() is not None
 
-    @property
-    def _why(self) -> str:
-        error = self._task.exception()
-        return f"{type(error).__name__}: {redact_text(str(error))}"
-
-    def _search(self, within_s: float | None) -> asyncio.Task[ToolOutput]:
-        call = self._services.toolbox.call(self._tool, self._args, self._caller, within_s=within_s)
-        return asyncio.create_task(self._timed(call))
-
-    async def _timed(self, call: Coroutine[Any, Any, ToolOutput]) -> ToolOutput:
-        started = perf_counter()
-        output = await call
-        self._took_ms = elapsed_ms(started)
-        return output
+    async def _search(self, within_s: float | None) -> tuple[ToolOutput, float]:
+        """The result, and its duration in ms."""
+        started, call = perf_counter(), self._services.toolbox.call
+        output = await call(self._tool, self._args, self._caller, within_s=within_s)
+        return output, elapsed_ms(started)
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:

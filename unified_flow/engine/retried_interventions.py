@@ -19,7 +19,6 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import PROCESS_DIED, JournalVersionError, NotResumableError
 from unified_flow.lib.threads import wait_for
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import this_process
 from unified_flow.turns.turn import FINISHED, Turn
 
 logger = logging.getLogger("unified_flow")
@@ -139,13 +138,20 @@ def resolve_passed(
     return Resolutions(queue.close_retried(solved, note, outcome=outcome, by=by, via=via), waiting)
 
 
-def resolve_taken_over(turn: Turn, services: Services) -> None:
-    """What is known of the death of its process is solved: its message was delivered again."""
-    note, by = "its message was delivered again, and it went on", this_process().user
+def resolve_if_possible(
+    turn: Turn,
+    services: Services,
+    note: str | None,
+    *,
+    about: frozenset[str],
+    outcome: str,
+    by: str,
+    via: str,
+) -> None:
+    """`resolve_passed`, where the queue's own trouble costs nobody anything: a later look closes
+    what stays open."""
     try:
-        resolve_passed(
-            turn, services, note, about=frozenset(), outcome=turn.status, by=by, via="takeover"
-        )
+        resolve_passed(turn, services, note, about=about, outcome=outcome, by=by, via=via)
     except QueueError as exc:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from unified_flow.engine.environment import recorded_environment
+from unified_flow.engine.environment import beginning
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
-from unified_flow.turns.events import TurnTakenOver, this_process
+from unified_flow.turns.events import TurnTakenOver
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.turn import Turn
 
@@ -29,13 +29,8 @@ async def take_over(
     except (OSError, RetrievalError):
         return None
     if ledger.turn.request_id == request_id and may_be_taken_over(ledger.turn):
-        event = TurnTakenOver(
-            runner=this_process(),
-            config_digest=services.config_digest,
-            environment=recorded_environment(services),
-        )
         try:
-            await ledger.begin(event)
+            await ledger.begin(TurnTakenOver(**beginning(services)))
             return ledger
         except OSError:
             pass

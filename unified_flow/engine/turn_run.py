@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from unified_flow.engine.services import Services
 from unified_flow.errors import PipelineTimeoutError
 from unified_flow.errors.classification import Stage
 from unified_flow.phases.recipe import Recipe
-from unified_flow.policies import UNBOUNDED, Bounds
 
 T = TypeVar("T")
 
@@ -26,24 +25,20 @@ class CallSite:
     tool_args: dict[str, Any] | None = None
 
 
-@dataclass
 class TurnRun:
-    """Times are seconds of the event loop's clock; None: no bound."""
+    """Begins now. Times are seconds of the event loop's clock; None: no bound."""
 
-    began_at: float = 0.0
-    bounds: Bounds = UNBOUNDED
-    recipes: dict[str, Recipe] = field(default_factory=dict)
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.bounds = services.policy.bounds
+        self._began_at = asyncio.get_running_loop().time()
+        self._recipes: dict[str, Recipe] = {}
 
-    @classmethod
-    def begin(cls, bounds: Bounds) -> TurnRun:
-        return cls(asyncio.get_running_loop().time(), bounds)
-
-    def recipe(self, services: Services, phase: str) -> Recipe:
+    def recipe(self, phase: str) -> Recipe:
         """The recipe as this run first read it. Raises RecipeError."""
-        found = self.recipes.get(phase)
-        if found is None:
-            found = self.recipes[phase] = services.recipe(phase)
-        return found
+        if phase not in self._recipes:
+            self._recipes[phase] = self.services.recipe(phase)
+        return self._recipes[phase]
 
     @property
     def ends_at(self) -> float | None:
@@ -78,4 +73,4 @@ class TurnRun:
             ) from exc
 
     def _at(self, bound_s: float | None) -> float | None:
-        return None if bound_s is None else self.began_at + bound_s
+        return None if bound_s is None else self._began_at + bound_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
 
@@ -21,6 +21,15 @@ from unified_flow.turns.sections import ToolDescription
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T", bound=BaseModel)
+
+
+class ModelInputs(TypedDict, total=False):
+    """What a model is shown that is no section yet, by the name of its place in `Sections`."""
+
+    history: tuple[PriorTurn, ...]
+    tools: tuple[ToolDescription, ...]
+    context_gatherer: GatheredContext
+    evidence: tuple[str, ...]
 
 
 class PhaseContext(Protocol):
@@ -41,14 +50,11 @@ class PhaseContext(Protocol):
         self,
         output: type[T],
         *,
-        history: tuple[PriorTurn, ...] = (),
-        tools: tuple[ToolDescription, ...] = (),
-        context_gatherer: GatheredContext | None = None,
-        evidence: tuple[str, ...] = (),
         by_rules: bool | None = None,
         stream: str | None = None,
+        **inputs: Unpack[ModelInputs],
     ) -> T:
-        """The model's answer as `output`; the keywords add inputs that are no section yet.
+        """The model's answer as `output`.
 
         `by_rules` asks the embedded model, or the one that would leave the phase to it, whatever
         the recipe says. Observers see the answer's field `stream` while it is written.

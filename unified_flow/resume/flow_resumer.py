@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +14,9 @@ from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
-from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.prepared_turn import flow_for, prepare, resume_prepared
+from unified_flow.resume.human_input import ResumeRequest, ask_person
+from unified_flow.resume.lookup import flow_for, load_turn
+from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
@@ -37,28 +38,18 @@ class FlowResumer(Resumer):
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
         turn)."""
-        turn_id = request.turn_id
-
-        def pick_flow(turn: Turn) -> UnifiedFlow:
-            options = turn.asked_with, dict(request.options)
-            key = home, json.dumps(options, sort_keys=True, default=str)
-            with self._wiring:
-                if key not in self._flows:
-                    self._flows[key] = flow_for(turn, home, **request.options)
-                return self._flows[key]
-
+        turn_id, wanted = request.turn_id, _wanted(request)
         try:
-            wanted = _wanted(request)
-            ready = prepare(
-                home, turn_id, wanted, pick_flow=pick_flow, ask=request.ask, edit=request.edit
-            )
+            turn = load_turn(home, turn_id)
+            flow = self._flow(turn, home, request.options)
+            wanted = ask_person(wanted, turn, flow.services, ask=request.ask, edit=request.edit)
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
             why = f"turn {turn_id} cannot be resumed: {exc}"
             raise NotResumableError(why, hint=exc.hint or "") from exc
         observer = _follower(request.started)
         with logged(home):
-            return self._run(resume_prepared(ready, observer=observer, stays_open=ready.flow))
+            return self._run(resume_turn(flow, turn_id, wanted, observer=observer))
 
     def close(self) -> None:
         for flow in self._flows.values():
@@ -67,6 +58,13 @@ class FlowResumer(Resumer):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
+
+    def _flow(self, turn: Turn, home: Path, options: Mapping[str, Any]) -> UnifiedFlow:
+        asked = json.dumps([turn.asked_with, dict(options)], sort_keys=True, default=str)
+        with self._wiring:
+            if (home, asked) not in self._flows:
+                self._flows[home, asked] = flow_for(turn, home, **options)
+            return self._flows[home, asked]
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._wiring:

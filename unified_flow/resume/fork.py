@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified_flow.engine.environment import recorded_environment
+from unified_flow.engine.environment import beginning
 from unified_flow.engine.services import Services
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.turns.events import AnyEvent, TurnStarted, this_process
+from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.fold import apply
 from unified_flow.turns.input_checks import new_request_id
 from unified_flow.turns.ledger import Ledger, Observer
@@ -34,10 +34,8 @@ async def begin_fork(
             channel=turn.channel,
             question=_asked(source.events),
             policy=services.policy.name,
-            config_digest=services.config_digest,
-            runner=this_process(by),
             asked_with=services.asked_with,
-            environment=recorded_environment(services),
+            **beginning(services, by),
             persist=turn.persist,
             fork_of=turn.turn_id,
             earlier_than=turn.earlier_than or turn.turn_id,

@@ -22,10 +22,9 @@ from unified_flow.tools.grants import SCOPES
 from unified_flow.turns.events import HumanInput, Runner, TurnResumed
 from unified_flow.turns.fold import OUTPUT, apply
 from unified_flow.turns.input_checks import checked_question
-from unified_flow.turns.journal import digest
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import written
-from unified_flow.turns.turn import Turn, Write
+from unified_flow.turns.turn import Turn
 
 DENIED = ToolDeniedError.__name__
 ASKED = HumanNeededError.__name__
@@ -37,25 +36,22 @@ class ResumeRequest:
     """How a person wants the turn to go on.
 
     `note` closes the intervention once its phase has completed; None leaves that to the caller.
-    `edited` replaces what the phase `edited_for` reads (events.TurnResumed); `edited_from` is the
-    digest of the input that was edited. `asked_about` are the calls for which a person chose
-    `rerun_tools` or `tools_done`. `grant` (once, session or always) and `answer` are for the call
-    at which the turn stopped.
+    `edited` replaces what the phase reads (events.TurnResumed). `grant` (once, session or always)
+    and `answer` are for the call at which the turn stopped. `seen` is the turn on which the person
+    has decided: one that has gone on since is refused.
     """
 
     from_phase: str | None = None
     rerun_tools: bool = False
     tools_done: bool = False
-    asked_about: tuple[Write, ...] = ()
     intervention_id: str | None = None
     note: str | None = None
     by: str | None = None
     via: str = "library"
     edited: Mapping[str, Any] = field(default_factory=dict)
-    edited_for: str | None = None
-    edited_from: str | None = None
     grant: str | None = None
     answer: str | None = None
+    seen: Turn | None = None
 
 
 def ask_person(
@@ -66,8 +62,7 @@ def ask_person(
     if ask is not None and not (request.rerun_tools or request.tools_done):
         request = _ask_about_writes(request, turn, services, ask)
     if edit is not None:
-        decided = request.rerun_tools or request.tools_done
-        request = _edit_input(request, turn, services, edit, writes_decided=decided)
+        request = replace(request, edited=_edited(request, turn, services, edit), seen=turn)
     return request
 
 
@@ -81,35 +76,31 @@ def _ask_about_writes(
         answers.add(ask(BegunCall(turn.turn_id, write.tool, write.args, unfinished)))
         if "leave" in answers:
             raise NotResumableError(f"turn {turn.turn_id} was left as it is")
-    return replace(
-        request,
-        rerun_tools="again" in answers,
-        tools_done="done" in answers,
-        asked_about=tuple(writes),
-    )
+    if not answers:
+        return request
+    again, done = "again" in answers, "done" in answers
+    return replace(request, rerun_tools=again, tools_done=done, seen=turn)
 
 
-def _edit_input(
-    request: ResumeRequest, turn: Turn, services: Services, edit: Edit, *, writes_decided: bool
-) -> ResumeRequest:
-    """Raises NotResumableError, and keeps the edited text in a file then; RecipeError."""
-    limits = services.settings.limits
-    phase = entry_phase(turn, limits, from_phase=request.from_phase, rerun_tools=writes_decided)
+def _edited(request: ResumeRequest, turn: Turn, services: Services, edit: Edit) -> dict[str, Any]:
+    """What the person changed of what the phase reads. Raises NotResumableError, and keeps the
+    edited text in a file then; RecipeError."""
+    limits, decided = services.settings.limits, request.rerun_tools or request.tools_done
+    phase = entry_phase(turn, limits, from_phase=request.from_phase, rerun_tools=decided)
     if phase == END:
         raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
-    before = input_of_phase(services, turn, phase, rewound=request.from_phase is not None)
+    before = _input_of(services, turn, phase, rewound=request.from_phase is not None)
     name = f"{phase}.json"
     text = edit(name, json.dumps(before, ensure_ascii=False, indent=2) + "\n")
     try:
-        edited = edits(before, text)
+        return edits(before, text)
     except NotResumableError as exc:
         kept = keep_draft(name, text.encode("utf-8", "surrogatepass"))
         hint = "; ".join(filter(None, (exc.hint, kept)))
         raise NotResumableError(str(exc), hint=hint) from exc
-    return replace(request, edited_for=phase, edited_from=digest(before), edited=edited)
 
 
-def input_of_phase(services: Services, turn: Turn, phase: str, *, rewound: bool) -> dict[str, Any]:
+def _input_of(services: Services, turn: Turn, phase: str, *, rewound: bool) -> dict[str, Any]:
     """What a person sees and edits: the question and the sections that the phase reads, as they are
     when it begins. Raises RecipeError."""
     reads = services.recipe(phase).head.reads

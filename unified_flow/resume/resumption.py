@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, replace
 
 from interventions import InterventionQueue
@@ -11,14 +10,15 @@ from interventions.errors import QueueError
 from interventions.retry.contract import FAILED, RetryResult
 from interventions.secrets.redaction import redact_text
 from unified_flow.engine.environment import (
+    beginning,
     differences,
     environment_now,
     environment_then,
-    recorded_environment,
 )
 from unified_flow.engine.retried_interventions import (
     Resolutions,
     awaited_by_others,
+    resolve_if_possible,
     resolve_passed,
     retried_intervention,
 )
@@ -29,15 +29,12 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.fork import begin_fork
-from unified_flow.resume.human_input import ResumeRequest, human_input, input_of_phase
+from unified_flow.resume.human_input import ResumeRequest, human_input
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed, this_process
-from unified_flow.turns.journal import digest
+from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
-
-logger = logging.getLogger("unified_flow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,19 +161,24 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
         rerun_tools=request.rerun_tools,
         tools_done=request.tools_done,
     )
+    standing = turn.interrupted() if turn.status == "running" else turn
+    if request.seen not in (None, standing):
+        raise NotResumableError(
+            f"turn {turn.turn_id} went on while it was being asked about or edited: "
+            "it is not what you saw",
+            hint="look at it again; nothing has happened",
+        )
     unfinished = [write for write in turn.writes if not write.done]
-    _must_be_what_the_person_saw(services, turn, request, phase)
     forks = _forks(turn, request)
     # A failure of the fork is its own, and none of the turn of which it is one.
     retried = None if forks else retried_intervention(turn, services.queue, request.intervention_id)
-    runner = this_process(request.by)
+    began = beginning(services, request.by)
     return TurnResumed(
+        **began,
         phase=phase,
         rewound=request.from_phase is not None and not forks,
-        runner=runner,
-        by=runner.user,
+        by=began["runner"].user,
         via=request.via,
-        config_digest=services.config_digest,
         asked_with=services.asked_with,
         retry_of=retried[0] if retried else None,
         retry_phase=retried[1] if retried else None,
@@ -184,28 +186,8 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
         changed=differences(environment_then(turn), environment_now(services)),
         edited=dict(request.edited),
         tools_done=[write.call for write in unfinished] if request.tools_done else [],
-        environment=recorded_environment(services),
         given=human_input(request, turn, services),
     )
-
-
-def _must_be_what_the_person_saw(
-    services: Services, turn: Turn, request: ResumeRequest, phase: str
-) -> None:
-    """The turn may have gone on between the person's look and the lock."""
-    went_on = f"turn {turn.turn_id} went on"
-    unfinished = [write for write in turn.writes if not write.done]
-    if request.asked_about and any(write not in request.asked_about for write in unfinished):
-        raise NotResumableError(f"{went_on} while it was being asked about")
-    if request.edited_for not in (None, phase):
-        raise NotResumableError(f"{went_on} to {phase} while {request.edited_for} was being edited")
-    if request.edited_from is not None:
-        current = input_of_phase(services, turn, phase, rewound=request.from_phase is not None)
-        if digest(current) != request.edited_from:
-            raise NotResumableError(
-                f"{went_on} while its input was being edited: what {phase} reads is not what "
-                "you saw"
-            )
 
 
 def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> None:
@@ -216,12 +198,9 @@ def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> Non
         return
     note = retry.note if request.note is None else request.note
     about = _retried_interventions(turn, turn, request)
-    try:
-        resolve_passed(
-            turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
-        )
-    except QueueError as exc:
-        logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
+    resolve_if_possible(
+        turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
+    )
 
 
 def _resolved(

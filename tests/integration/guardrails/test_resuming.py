@@ -147,8 +147,9 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
     flow = flow_at(home)
 
     async def begin() -> None:
-        asked = {"session_id": "s1", "request_id": "r1", "user_id": "default", "question": "spam?"}
-        async with await flow._begin(None, TurnRun(), channel=None, persist=True, **asked):
+        asked = {"session_id": "s1", "request_id": "r1", "user_id": "default"}
+        asked |= {"question": "spam?", "channel": None}
+        async with await flow._begin(asked, TurnRun(flow.services), None):
             pass
 
     asyncio.run(begin())

@@ -141,6 +141,7 @@ class TurnView(BaseModel):
     duration_ms: float
     policy: str
     saved: bool
+    fork_of: int | None
     phases: list[PhaseLine]
     failed_phase: str | None
     intervention_id: str | None

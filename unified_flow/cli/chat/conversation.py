@@ -14,8 +14,7 @@ from unified_flow.cli.live import phases_shown, run_turn
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ASKED, ResumeRequest
-from unified_flow.resume.prepared_turn import prepare, resume_prepared
-from unified_flow.resume.resumption import ResumeResult
+from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn
@@ -78,18 +77,15 @@ class Conversation:
     async def retry(self, **wanted: Any) -> ResumeResult | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
 
-        Raises what `prepare` and `resume_prepared` raise, and ConfigError for settings that are
-        wrong.
+        Raises what `resume_turn` raises, and ConfigError for settings that are wrong.
         """
         turn = self.unfinished
         assert turn is not None
         await self.reload()
-        flow, wish = self.flow, ResumeRequest(via="chat", **wanted)
-        ready = prepare(flow.services.home, turn.turn_id, wish, pick_flow=lambda _: flow)
+        request = ResumeRequest(via="chat", **wanted)
         with phases_shown(self.live) as observer:
-            resumed = await _interruptible(
-                resume_prepared(ready, observer=observer, stays_open=flow)
-            )
+            resuming = resume_turn(self.flow, turn.turn_id, request, observer=observer)
+            resumed = await _interruptible(resuming)
         if resumed is not None:
             self.last, self.error = resumed.turn, resumed.error
         return resumed

@@ -6,7 +6,8 @@ resumed, but for their completed tool calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -121,10 +122,30 @@ async def recorded(turns: TurnStore, turn_id: int) -> Recording:
         return record(events)
 
 
+@dataclass
+class _Visit:
+    """One that is being read; `calls` by their place in the plan."""
+
+    phase: str
+    calls: dict[int, Call] = field(default_factory=dict)
+    replies: list[RecordedReply] = field(default_factory=list)
+    output: Any = None
+    completed: bool = False
+
+    def recorded(self) -> RecordedVisit:
+        return RecordedVisit(
+            phase=self.phase,
+            replies=tuple(self.replies),
+            calls=tuple(call for _, call in sorted(self.calls.items())),
+            output=self.output,
+            completed=self.completed,
+        )
+
+
 def record(events: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
-    visits, resumptions, edited = list[RecordedVisit](), list[RecordedResumption](), False
+    visits, resumptions, edited = list[_Visit](), list[RecordedResumption](), False
     for event in events:
         before, turn = turn, apply(turn, event)
         if isinstance(event, OF_A_VISIT) and not visits:
@@ -133,25 +154,28 @@ def record(events: Iterable[AnyEvent]) -> Recording:
             case TurnStarted():
                 asked = event.question
             case PhaseStarted():
-                visits.append(RecordedVisit(phase=event.phase, calls=_carried(event, turn)))
+                visits.append(_Visit(event.phase, _carried(event, turn)))
             case ModelCalled():
                 reply = RecordedReply(text=event.reply, request_digest=event.request_digest)
-                _add(visits, replies=(*visits[-1].replies, reply))
+                visits[-1].replies.append(reply)
             case ToolStarted():
-                _add_call(visits, Call(place=event.call, tool=event.tool, args=event.args))
+                call = Call(place=event.call, tool=event.tool, args=event.args)
+                visits[-1].calls[event.call] = call
             case ToolCompleted():
-                begun = next((c for c in visits[-1].calls if c.place == event.call), None)
-                if begun is None:
+                output, calls = turn.tools_done[event.call], visits[-1].calls
+                if (begun := calls.get(event.call)) is not None:
+                    calls[event.call] = begun.model_copy(update={"output": output})
+                elif output.success:
                     raise JournalOrderError(event, before, "its call had not begun")
-                output = turn.tools_done[event.call]
-                _add_call(visits, begun.model_copy(update={"output": output}))
+                else:  # refused before it began
+                    calls |= _calls_of_plan(event, turn, {event.call: output})
             case PhaseCompleted():
-                _add(visits, output=event.output, completed=True)
+                visits[-1].output, visits[-1].completed = event.output, True
             case PhaseFailed() if not visits or visits[-1].phase != event.phase:
-                visits.append(RecordedVisit(phase=event.phase))
+                visits.append(_Visit(event.phase))
             case PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
                 # The search beside the phase failed, whatever a model had said by then.
-                _add(visits, replies=())
+                visits[-1].replies.clear()
             case TurnResumed():
                 edited = edited or bool(event.edited)
                 visits = _before(visits, before, event.phase) if event.rewound else visits
@@ -161,7 +185,7 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                 resumptions.append(
                     RecordedResumption(after=after, phase=event.phase, standing=standing)
                 )
-    kept = [v for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
+    kept = [v.recorded() for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
     return Recording(
         turn_id=turn.turn_id,
         session_id=turn.session_id,
@@ -181,25 +205,24 @@ def _limits(turn: Turn) -> dict[str, int]:
     return {found.loop: found.limit} if found else {}
 
 
-def _add(visits: list[RecordedVisit], **changes: Any) -> None:
-    visits[-1] = visits[-1].model_copy(update=changes)
-
-
-def _add_call(visits: list[RecordedVisit], call: Call) -> None:
-    """In the order of the plan, whenever they were made: some may stand from before."""
-    others = (known for known in visits[-1].calls if known.place != call.place)
-    _add(visits, calls=tuple(sorted((*others, call), key=lambda each: each.place)))
-
-
-def _carried(event: PhaseStarted, turn: Turn) -> tuple[Call, ...]:
+def _carried(event: PhaseStarted, turn: Turn) -> dict[int, Call]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
+    if turn.sections.planner is None or turn.visits[-1].phase != COORDINATOR:
+        return {}
+    return _calls_of_plan(event, turn, turn.tools_done)
+
+
+def _calls_of_plan(
+    event: AnyEvent, turn: Turn, done: Mapping[int, results.ToolResult]
+) -> dict[int, Call]:
     plan = turn.sections.planner
-    if plan is None or turn.visits[-1].phase != COORDINATOR:
-        return ()
-    if any(place >= len(plan.tool_requests) for place in turn.tools_done):
+    asked = plan.tool_requests if plan is not None else []
+    if any(place >= len(asked) for place in done):
         raise JournalOrderError(event, turn, "a tool answered what the plan does not ask for")
-    asked = ((n, plan.tool_requests[n], done) for n, done in sorted(turn.tools_done.items()))
-    return tuple(Call(place=n, tool=r.tool, args=r.args, output=done) for n, r, done in asked)
+    return {
+        place: Call(place=place, tool=asked[place].tool, args=asked[place].args, output=output)
+        for place, output in done.items()
+    }
 
 
 def _standing(turn: Turn) -> dict[str, Any]:
@@ -207,7 +230,7 @@ def _standing(turn: Turn) -> dict[str, Any]:
     return {"question": turn.question} | {n: sections[n] for n in OUTPUT if n in sections}
 
 
-def _before(visits: list[RecordedVisit], turn: Turn, phase: str) -> list[RecordedVisit]:
+def _before(visits: list[_Visit], turn: Turn, phase: str) -> list[_Visit]:
     """The completed visits that stay when a person goes back to `phase`."""
     place = turn.first_visit(phase)
     if place is None:

@@ -1,51 +1,76 @@
-"""The replay itself: the same loop, over stand-ins, in a home of its own."""
+"""A recorded turn runs again, wholly or phase by phase, and is compared with how it went then.
+
+Nothing is written, and nothing is asked of models, tools or stores (`played_turn.py`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import tempfile
-from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import replace
-from pathlib import Path
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from unified_flow.engine.boundary import run_phase
+from pydantic_core import to_jsonable_python
+
 from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
 from unified_flow.errors import UnifiedFlowError
-from unified_flow.phases.errors import PhaseError
-from unified_flow.policies import FailFast
-from unified_flow.resume.replay.differences import ReplayResult, compare
-from unified_flow.resume.replay.recording import RecordedVisit, Recording
-from unified_flow.resume.replay.stand_ins import (
-    RecordedMemory,
-    RecordedModel,
-    RecordedModels,
-    RecordedSessions,
-    RecordedTools,
+from unified_flow.resume.replay.played_turn import (
+    DivergedError,
+    PlayedTurn,
+    PlayedVisit,
+    RecordedFailureError,
 )
-from unified_flow.turns.events import (
-    Observed,
-    PhaseCompleted,
-    TurnResumed,
-    TurnStarted,
-    this_process,
-)
-from unified_flow.turns.fold import OUTPUT
-from unified_flow.turns.in_memory_store import InMemoryTurnStore
-from unified_flow.turns.ledger import Ledger
-from unified_flow.wiring import wire
+from unified_flow.resume.replay.recording import RecordedFailure, RecordedVisit, Recording
 
-_playing = ContextVar("playing", default=False)
+DIVERGED = DivergedError.__name__
+RECORDED = RecordedFailureError.__name__
 
 
-def _is_not_replayed(_: logging.LogRecord) -> bool:
-    """A replayed failure is not logged; those of other threads are."""
-    return not _playing.get()
+@dataclass(frozen=True)
+class VisitComparison:
+    """One visit of a phase, then and now.
+
+    `asked_otherwise`: the model's prompt differs now. Only a replay of one phase can say so, since
+    prompts hold how long a tool took.
+    """
+
+    phase: str
+    same: bool
+    what: str
+    asked_otherwise: bool = False
 
 
-logging.getLogger("unified_flow").addFilter(_is_not_replayed)
+@dataclass(frozen=True)
+class ReplayResult:
+    """`failure` is how it ends now, if a phase fails. `further` are phases that completed more
+    often than in the recording."""
+
+    visits: tuple[VisitComparison, ...]
+    failure: RecordedFailure | None
+    further: frozenset[str] = frozenset()
+
+    @property
+    def same(self) -> bool:
+        return all(visit.same for visit in self.visits)
+
+    @property
+    def from_outside(self) -> bool:
+        """The failure came from a model, a tool or a store, and could only be repeated."""
+        return self.failure is not None and self.failure.error_type == RECORDED
+
+    def fails_in(self, phase: str) -> bool:
+        """It still fails there, and not for lack of a recorded answer: the flow is not mended."""
+        failed = self.failure
+        return failed is not None and failed.phase == phase and failed.error_type != DIVERGED
+
+    def gets_past(self, phase: str) -> bool:
+        """The failure in `phase` is mended: the phase completes, or the flow goes another way. A
+        replay that asks for an unrecorded answer before it gets there proves nothing."""
+        if phase in self.further or self.failure is None:
+            return True
+        return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
 
 
 def replay(
@@ -63,16 +88,46 @@ def replay(
             "a replay plays what was recorded, and makes no call for real",
             hint="to see whether what failed from outside is mended: interventions retry ID",
         )
-    playing = _playing.set(True)
-    try:
-        with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-            if phase is None:
-                services = _services(Path(folder), recording, real)
-                return compare(recording, asyncio.run(_played(services, recording)))
-            now = asyncio.run(_one_phase(Path(folder), recording, phase, real))
-            return compare(_only(recording, phase), now, alone=real is not None)
-    finally:
-        _playing.reset(playing)
+    if phase is None:
+        played = asyncio.run(_whole(recording, real))
+        return _compared(recording, played.visits, played.failure)
+    turns = asyncio.run(_one_phase(recording, phase, real))
+    visits = [visit for turn in turns for visit in turn.visits]
+    failure = next((turn.failure for turn in reversed(turns) if turn.failure), None)
+    return _compared(_only(recording, phase), visits, failure, alone=real is not None)
+
+
+async def _whole(recording: Recording, real: Services | None) -> PlayedTurn:
+    played = PlayedTurn(recording, real)
+    while played.failure is None:
+        _resume_as_recorded(played, recording, len(played.visits))
+        step = next_step(played.turn, played.limits)
+        if not isinstance(step, Step):
+            break
+        await played.run(step)
+    return played
+
+
+async def _one_phase(recording: Recording, phase: str, real: Services | None) -> list[PlayedTurn]:
+    """A turn for each visit of `phase`, which it runs from what stood before it."""
+    turns = []
+    for place, visit in enumerate(recording.visits):
+        if not _playable(recording, visit, phase):
+            continue
+        played = PlayedTurn(recording.model_copy(update={"visits": (visit,)}), real)
+        for number, before in enumerate(recording.visits[:place]):
+            _resume_as_recorded(played, recording, number)
+            played.take(before)
+        _resume_as_recorded(played, recording, place)
+        await played.run(Step(phase))
+        turns.append(played)
+    return turns
+
+
+def _resume_as_recorded(played: PlayedTurn, recording: Recording, done: int) -> None:
+    for resumption in recording.resumptions:
+        if resumption.after == done:
+            played.resume(resumption)
 
 
 def _only(recording: Recording, phase: str) -> Recording:
@@ -88,98 +143,65 @@ def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
     return visit.phase == phase and (visit.completed or not limited)
 
 
-def _services(home: Path, recording: Recording, real: Services | None) -> Services:
-    model = RecordedModel(recording)
-    # A configured model, so that an address in the environment does not lack one.
-    turns = InMemoryTurnStore()
-    services = wire(home, model=model.name, extra_models={model.name: model}, tools=[], turns=turns)
-    settings = services.settings
-    if real is not None:
-        recipes = real.recipes if real.recipes.is_dir() else None
-        own = real.settings
-        settings = settings.model_copy(update={"recipes": recipes, "limits": own.limits})
-    elif recording.limits:
-        limits = settings.limits.model_copy(update=recording.limits)
-        settings = settings.model_copy(update={"limits": limits})
-    return replace(
-        services,
-        settings=settings,
-        models=RecordedModels(model, real.models if real is not None else None),
-        toolbox=RecordedTools(recording, real.toolbox.describe() if real is not None else ()),
-        documents=None,
-        sessions=RecordedSessions(recording, real.sessions if real is not None else None),
-        memory=RecordedMemory(recording),
-        policy=FailFast(),  # recorded answers are never slow, and nothing is retried
-    )
-
-
-async def _played(services: Services, recording: Recording) -> list[Observed]:
-    events: list[Observed] = []
-    async with await _begin(services, recording, events) as ledger:
-        with suppress(PhaseError):
-            while True:
-                done = sum(isinstance(event, PhaseCompleted) for event in events)
-                await _resume_as_recorded(ledger, recording, done)
-                step = next_step(ledger.turn, services.settings.limits)
-                if not isinstance(step, Step):
-                    return events
-                await run_phase(step, ledger, services)
-    return events
-
-
-async def _one_phase(
-    home: Path, recording: Recording, phase: str, real: Services | None
-) -> list[Observed]:
-    """Each visit of `phase`, from the turn as it was before it."""
-    played: list[Observed] = []
-    for place, visit in enumerate(recording.visits):
-        if not _playable(recording, visit, phase):
+def _compared(
+    recording: Recording,
+    now: Sequence[PlayedVisit],
+    failure: RecordedFailure | None,
+    *,
+    alone: bool = False,
+) -> ReplayResult:
+    then = [visit for visit in recording.visits if visit.completed]
+    compared = []
+    for place in range(max(len(then), len(now))):
+        if place >= len(now):
+            compared.append(VisitComparison(then[place].phase, same=False, what="not reached"))
             continue
-        services = _services(home, recording.model_copy(update={"visits": (visit,)}), real)
-        seen: list[Observed] = []
-        async with await _begin(services, recording, seen) as ledger:
-            for number, before in enumerate(recording.visits[:place]):
-                await _resume_as_recorded(ledger, recording, number)
-                await ledger.record(_completed(before, number))
-            await _resume_as_recorded(ledger, recording, place)
-            seen.clear()
-            with suppress(PhaseError):
-                await run_phase(Step(phase), ledger, services)
-        played += seen
-    return played
+        visit = now[place]
+        if place >= len(then) and recording.unfinished:
+            break
+        if place >= len(then) or then[place].phase != visit.phase:
+            compared.append(VisitComparison(visit.phase, same=False, what="did not run then"))
+            break
+        same = _comparable(then[place].output) == _comparable(visit.output)
+        asked = tuple(reply.request_digest for reply in then[place].replies)
+        what = "the same" if same else "different"
+        otherwise = alone and visit.requests != asked
+        compared.append(VisitComparison(visit.phase, same, what, asked_otherwise=otherwise))
+    compared += _failures(recording, failure)
+    often, before = Counter(v.phase for v in now), Counter(v.phase for v in then)
+    further = frozenset(phase for phase in often if often[phase] > before[phase])
+    return ReplayResult(tuple(compared), failure, further)
 
 
-async def _begin(services: Services, recording: Recording, seen: list[Observed]) -> Ledger:
-    def first(turn_id: int) -> TurnStarted:
-        return TurnStarted(
-            turn_id=turn_id,
-            session_id=recording.session_id,
-            request_id="replay",
-            user_id=recording.user_id,
-            channel=None,
-            question=recording.question,
-            policy="fail_fast",
-            config_digest="",
-        )
-
-    return await Ledger.create(services.turns, first, seen.append)
-
-
-async def _resume_as_recorded(ledger: Ledger, recording: Recording, done: int) -> None:
-    """Repeat a recorded resumption: the counters restart, and edits are put in place."""
-    for resumption in recording.resumptions:
-        if resumption.after == done:
-            event = TurnResumed(
-                phase=resumption.phase,
-                runner=this_process(),
-                by="",
-                via="replay",
-                config_digest="",
-                edited=resumption.standing,
-            )
-            await ledger.record(event)
+def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitComparison]:
+    then = recording.failed
+    if then is None and now is None:
+        return []
+    if recording.unfinished and now is not None and now.error_type == DIVERGED:
+        return [
+            VisitComparison(now.phase, same=True, what="was stopped here, so nothing more is known")
+        ]
+    if now is None:
+        assert then is not None
+        return [VisitComparison(then.phase, same=False, what="failed then, and does not now")]
+    if then is None:
+        return [VisitComparison(now.phase, same=False, what=f"fails now: {now.message}")]
+    recorded = now.error_type == RECORDED and now.phase == then.phase
+    again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
+    same = recorded or again or (then.limit and now.limit and then.phase == now.phase)
+    what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
+    return [VisitComparison(now.phase, same=same, what=what)]
 
 
-def _completed(visit: RecordedVisit, number: int) -> PhaseCompleted:
-    output = OUTPUT[visit.phase].validate_python(visit.output)
-    return PhaseCompleted(phase=visit.phase, visit=number, output=output, duration_ms=0.0)
+def _comparable(output: Any) -> Any:
+    """An output without its durations and without what follows from the search or the history: a
+    citation is its source and quote, and the words of the conversation are left out."""
+    plain = to_jsonable_python(output)
+    if isinstance(plain, list):
+        return [{k: v for k, v in item.items() if k != "duration_ms"} for item in plain]
+    if isinstance(plain, dict) and "citations" in plain:
+        named = [(each["source"], each["quote"]) for each in plain["citations"]]
+        return {**plain, "citations": named}
+    if isinstance(plain, dict):
+        return {key: value for key, value in plain.items() if key != "conversation"}
+    return plain
