@@ -1,1 +1,0 @@
-"""Alembic's scripts: `sql_database.py` runs them, no command is needed."""

@@ -1,1 +1,0 @@
-"""One file a step, in the order that `down_revision` says."""
