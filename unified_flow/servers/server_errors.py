@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
@@ -21,30 +23,11 @@ _KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
 _WORD = re.compile(r"[^\s\"'<>,;:()\[\]{}]{6,}")
 
-_HINTS = {
-    400: "The server rejected the request: its words say why, and its own log more.",
-    401: "Check the key: is the right environment variable or file configured?",
-    403: "The key is not allowed to use this model.",
-    404: "Check the base URL (it mostly ends in /v1) and the model's name: unified-flow doctor.",
-    429: "The server limits the rate or the quota is used up: wait, or raise the limit.",
-}
-LARGER_CONTEXT = (
-    "Start the server with a larger context (llama.cpp: -c, vLLM: --max-model-len, Ollama:"
-    " OLLAMA_CONTEXT_LENGTH), or take a model that has one."
+VENDORS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("vendors.toml").read_text(encoding="utf-8")
 )
-_NO_MODEL = "The server has no model of this name: unified-flow doctor lists those it has."
-_LOADING = "The server is still loading its model: wait until it has, then let the turn go on."
-
-# Of llama.cpp, vLLM and OpenAI, Mistral, Anthropic, Gemini, in this order.
-_TOO_LONG = re.compile(
-    r"exceeds? the available context|maximum context length|too large for model|prompt is too long"
-    r"|exceeds the maximum number of tokens|context length|context window",
-    re.IGNORECASE,
-)
-_MODEL_MISSING = re.compile(
-    r"model\b.{0,80}(?:not found|not exist|no such|unknown)|(?:invalid|unknown|no such) model",
-    re.IGNORECASE,
-)
+_HINTS: dict[str, str] = VENDORS["hints"]
+LARGER_CONTEXT = _HINTS["larger_context"]
 
 
 def transport_error(
@@ -84,18 +67,20 @@ def status_hint(status: int, reason: str = "", larger_context: str = LARGER_CONT
     """What to do about it; `larger_context` says how this server gets one."""
     if is_too_long(status, reason):
         return f"{larger_context} Fewer or shorter documents make the prompt shorter."
-    if status == 503 and "loading" in reason.lower():
-        return _LOADING
-    if status in (400, 404) and _MODEL_MISSING.search(reason):
-        return _NO_MODEL
-    if status >= 500:
-        return "The model server failed: its own log says why."
-    return _HINTS.get(status)
+    if status == 503 and _says("loading", reason):
+        return _HINTS["loading"]
+    if status in (400, 404) and _says("no_model", reason):
+        return _HINTS["no_model"]
+    return _HINTS.get(str(min(status, 500)))
 
 
 def is_too_long(status: int, reason: str) -> bool:
     """True if the prompt, with room for the answer, does not fit what the model can hold."""
-    return status in (400, 413, 422, 500) and _TOO_LONG.search(reason) is not None
+    return status in (400, 413, 422, 500) and _says("too_long", reason)
+
+
+def _says(what: str, reason: str) -> bool:
+    return re.search(VENDORS["refusals"][what], reason, re.IGNORECASE) is not None
 
 
 def _message_in(body: bytes) -> str:

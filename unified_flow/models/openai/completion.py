@@ -17,22 +17,15 @@ from pydantic_core import from_json
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
 from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early, reasoning_end
+from unified_flow.servers.server_errors import VENDORS
 
 _SHOWN = 300
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
 _MORE_TOKENS = "Raise token_budget in the phase's recipe, or use a model that says less."
 
 # Anything else ("stop", null, "eos", ...) is a reply that the model ended itself.
-_LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-_CUT = {
-    "content_filter": "the server's content filter stopped it",
-    "safety": "the server's content filter stopped it",
-    "recitation": "the server's content filter stopped it",
-    "abort": "the server aborted it",
-    "insufficient_system_resource": "the server ran out of resources",
-    "cancelled": "the server cancelled it",
-    "error": "the server failed while writing it",
-}
+_OUT_OF_TOKENS: list[str] = VENDORS["finish_reasons"]["out_of_tokens"]
+_CUT: dict[str, str] = VENDORS["finish_reasons"]["cut"]
 
 
 def read_completion(
@@ -50,7 +43,7 @@ def read_completion(
     problem = f"the model's reply is cut after {len(reply.text)} characters"
     if not reply.text.strip():
         problem = _why_empty(message)
-    if reason in _LENGTH:
+    if reason in _OUT_OF_TOKENS:
         raise _out_of_tokens(
             f"{problem} (finish_reason {reason})", reply, max_tokens, larger_context
         )
