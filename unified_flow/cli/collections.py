@@ -26,7 +26,6 @@ def _argument(default: str = "") -> Any:
         metavar="[NAME]" if default else "NAME",
         help=f"The collection's name{default}.",
         autocompletion=collection_names,
-        show_default=False,
     )
 
 

@@ -21,7 +21,7 @@ def init(
     ] = None,
     docs: Annotated[
         list[Path] | None,
-        typer.Option(help="File or folder to answer from; may be given again.", show_default=False),
+        typer.Option(help="File or folder to answer from; may be given again."),
     ] = None,
     force: options.Force = False,
     as_json: options.AsJson = False,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore
     from unified_flow.guardrails.user_rules import UserRules
 
-Words = Annotated[list[str], typer.Argument(help="Words and phrases.", show_default=False)]
+Words = Annotated[list[str], typer.Argument(help="Words and phrases.")]
 ToPerson = Annotated[
     bool, typer.Option("--escalate", help="Messages that match go to a person for an answer.")
 ]
@@ -103,13 +103,9 @@ def delete(
 
 def set_switches(
     user: options.User = "default",
-    control: Annotated[
-        bool | None, typer.Option("--on/--off", help="Answer at all.", show_default=False)
-    ] = None,
-    chats: Annotated[bool | None, typer.Option(help="Answer in chats.", show_default=False)] = None,
-    comments: Annotated[
-        bool | None, typer.Option(help="Answer comments.", show_default=False)
-    ] = None,
+    control: Annotated[bool | None, typer.Option("--on/--off", help="Answer at all.")] = None,
+    chats: Annotated[bool | None, typer.Option(help="Answer in chats.")] = None,
+    comments: Annotated[bool | None, typer.Option(help="Answer comments.")] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -158,11 +154,11 @@ def import_rules(
 
 
 def try_rules(
-    text: Annotated[str, typer.Argument(help="A message.", show_default=False)],
+    text: Annotated[str, typer.Argument(help="A message.")],
     user: options.User = "default",
     channel: Annotated[
         Literal["chat", "comment"] | None,
-        typer.Option(help="Where the message comes from.", show_default=False),
+        typer.Option(help="Where the message comes from."),
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -251,7 +247,7 @@ def list_decisions(
     user: options.OnlyUser = None,
     decision: Annotated[
         Literal["ignore", "respond", "escalate"] | None,
-        typer.Option(help="Only these.", show_default=False),
+        typer.Option(help="Only these."),
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,

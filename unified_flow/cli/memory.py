@@ -44,7 +44,7 @@ def list_memories(
 
 
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember.", show_default=False)],
+    text: Annotated[str, typer.Argument(help="What to remember.")],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -59,7 +59,7 @@ def add(
 
 
 def delete(
-    ids: Annotated[list[str], typer.Argument(help="As memory list shows.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(help="As memory list shows.")],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -16,25 +16,18 @@ from unified_flow.cli.terminal import progress_bar, say_object
 
 
 def get_model(
-    url: Annotated[
-        str, typer.Argument(help="The file's https address.", metavar="URL", show_default=False)
-    ],
+    url: Annotated[str, typer.Argument(help="The file's https address.", metavar="URL")],
     sha256: Annotated[
         str,
         typer.Option(
             "--sha256",
             metavar="SUM",
             help="The SHA-256 that its publisher names; another file is refused.",
-            show_default=False,
         ),
     ],
     into: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where it goes [default: models/ of the home].",
-            show_default=False,
-        ),
+        typer.Option(metavar="FOLDER", help="Where it goes [default: models/ of the home]."),
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -34,11 +34,7 @@ User = Annotated[
 ]
 Session = Annotated[
     str | None,
-    typer.Option(
-        help="Of this session; `last` is the newest.",
-        autocompletion=session_ids,
-        show_default=False,
-    ),
+    typer.Option(help="Of this session; `last` is the newest.", autocompletion=session_ids),
 ]
 OwnSession = Annotated[
     str | None,
@@ -46,12 +42,11 @@ OwnSession = Annotated[
         "--session",
         help="Go on with this session, so that 'it' is understood; `last` is the newest.",
         autocompletion=session_ids,
-        show_default=False,
     ),
 ]
 OnlyUser = Annotated[
     str | None,
-    typer.Option("--user", "-u", metavar="ID", help="Only this user's.", show_default=False),
+    typer.Option("--user", "-u", metavar="ID", help="Only this user's."),
 ]
 Turn = Annotated[
     str,
@@ -59,7 +54,6 @@ Turn = Annotated[
         metavar="TURN",
         help="The turn's number or request id; `last` is the newest.",
         autocompletion=turn_numbers,
-        show_default=False,
     ),
 ]
 TurnOrIntervention = Annotated[
@@ -68,7 +62,6 @@ TurnOrIntervention = Annotated[
         metavar="TURN_OR_INTERVENTION",
         help="A turn's number or request id (`last`: the newest), or an intervention's id.",
         autocompletion=turn_numbers,
-        show_default=False,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
@@ -76,7 +69,6 @@ Docs = Annotated[
     list[str] | None,
     typer.Option(
         help="File, folder or web page to answer from; may be given again.",
-        show_default=False,
         # As text: a path would swallow a slash of an address.
         click_type=click.Path(path_type=str),
     ),
@@ -88,16 +80,11 @@ CollectionName = Annotated[
         metavar="NAME",
         help="A named index of its own [default: the setting `collection`].",
         autocompletion=collection_names,
-        show_default=False,
     ),
 ]
 ModelName = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        help="'embedded', a [models.*] table, or a model of --base-url.",
-        show_default=False,
-    ),
+    typer.Option("--model", help="'embedded', a [models.*] table, or a model of --base-url."),
 ]
 BaseUrl = Annotated[
     str | None,
@@ -114,7 +101,6 @@ ToolModules = Annotated[
         metavar="MODULE",
         help="Tools of your own: module, module:function or file.py with functions under"
         ' @tool(access="reads"), or "writes" or "network"; may be given again.',
-        show_default=False,
     ),
 ]
 AllowTools = Annotated[
@@ -123,7 +109,6 @@ AllowTools = Annotated[
         "--allow-tool",
         metavar="PATTERN",
         help="A tool that may write or use the network, such as 'time.*'; may be given again.",
-        show_default=False,
     ),
 ]
 ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]

@@ -24,13 +24,11 @@ EXCERPT = 320  # characters of a passage that are shown
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="What you would ask.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="What you would ask.")],
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many passages.")] = 8,
     why: Annotated[
         str | None,
-        typer.Option(
-            metavar="PATH", help="Say where this file's best passage stands.", show_default=False
-        ),
+        typer.Option(metavar="PATH", help="Say where this file's best passage stands."),
     ] = None,
     docs: options.Docs = None,
     collection: options.CollectionName = None,

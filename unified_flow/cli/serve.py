@@ -69,7 +69,7 @@ def serve(
 def serve_model(
     path: Annotated[
         Path | None,
-        typer.Argument(help="The .gguf file [default: path under [local]].", show_default=False),
+        typer.Argument(help="The .gguf file [default: path under [local]]."),
     ] = None,
     home: options.Home = None,
 ) -> None:

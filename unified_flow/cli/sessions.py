@@ -29,9 +29,7 @@ HISTORY = "chat_history"  # in the state folder: what was typed, for the editor 
 Session = Annotated[
     str,
     typer.Argument(
-        help="The session's id; `last` is the one used last.",
-        autocompletion=session_ids,
-        show_default=False,
+        help="The session's id; `last` is the one used last.", autocompletion=session_ids
     ),
 ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
 
 import httpx
 
@@ -19,34 +18,14 @@ from unified_flow.servers.server_errors import status_hint
 
 PROBE_TIMEOUT_S = 5.0
 
-Finding = Literal[
-    "ok",
-    "unlisted",
-    "model_missing",
-    "key_refused",
-    "refused",
-    "unreachable",
-    "timeout",
-    "no_api",
-    "not_started",
-]
-
 
 @dataclass(frozen=True)
 class Probe:
-    """`unlisted`: the server answers and does not say which models it has, which is allowed.
+    """`ok`: it can be asked, as far as the server says; `hint` is what to do where it cannot."""
 
-    `models` are the names that the server lists.
-    """
-
-    finding: Finding
+    ok: bool
     message: str
     hint: str | None = None
-    models: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return self.finding in ("ok", "unlisted")
 
 
 def unwrapped(model: Model) -> Model:
@@ -59,9 +38,9 @@ async def probe_local(model: LocalModel) -> Probe:
     try:
         served = await model.served()
     except (ConfigError, LocalModelError) as exc:
-        return Probe("not_started", str(exc), exc.hint)
+        return Probe(False, str(exc), exc.hint)
     found = await probe(served)
-    return Probe("ok", f"{model.path.name} is loaded and answers") if found.ok else found
+    return Probe(True, f"{model.path.name} is loaded and answers") if found.ok else found
 
 
 async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe:
@@ -70,54 +49,34 @@ async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe
     try:
         _, body = await model.server.request("GET", "models", timeout_s)
     except httpx.HTTPStatusError as exc:
-        return _refusal(exc, at)
+        status = exc.response.status_code
+        if status in (404, 405, 501):
+            hint = "If a question fails with 404, the base URL is wrong: it mostly ends in /v1."
+            return Probe(True, f"{at} answers and has no list of models", hint)
+        return Probe(False, str(exc), status_hint(status))
     except httpx.TimeoutException:
-        return Probe(
-            "timeout",
-            f"{at} did not answer in {timeout_s:g} s",
-            "Is the server still loading its model, or does a firewall swallow the connection?",
-        )
+        hint = "Is the server still loading its model, or does a firewall swallow the connection?"
+        return Probe(False, f"{at} did not answer in {timeout_s:g} s", hint)
     except ReplyTooLargeError as exc:
-        return Probe("no_api", str(exc), exc.hint)
+        return Probe(False, str(exc), exc.hint)
     except httpx.TransportError as exc:
-        return Probe(
-            "unreachable",
-            f"{at} cannot be reached: {exc}",
-            "Start the server, or mend the base URL.",
-        )
+        hint = "Start the server, or mend the base URL."
+        return Probe(False, f"{at} cannot be reached: {exc}", hint)
     names = _names(body)
     if names is None:
-        return Probe(
-            "no_api",
-            f"{at} answers, but not as an OpenAI-compatible API",
-            "Mend the base URL: it mostly ends in /v1.",
-        )
+        hint = "Mend the base URL: it mostly ends in /v1."
+        return Probe(False, f"{at} answers, but not as an OpenAI-compatible API", hint)
     return _listed(model.model, names, at)
-
-
-def _refusal(exc: httpx.HTTPStatusError, at: str) -> Probe:
-    status = exc.response.status_code
-    if status in (401, 403):
-        return Probe("key_refused", str(exc), status_hint(status))
-    if status in (404, 405, 501):
-        return Probe(
-            "unlisted",
-            f"{at} answers and has no list of models",
-            "If a question fails with 404, the base URL is wrong: it mostly ends in /v1.",
-        )
-    return Probe("refused", str(exc), status_hint(status))
 
 
 def _listed(wanted: str, names: tuple[str, ...], at: str) -> Probe:
     # Ollama means its newest by a bare name; Gemini lists its models under a folder.
     if {wanted, f"{wanted}:latest", f"models/{wanted}"} & set(names):
-        return Probe("ok", f"{at} has {wanted}", models=names)
+        return Probe(True, f"{at} has {wanted}")
     if not names:
-        return Probe("unlisted", f"{at} answers and lists no models")
+        return Probe(True, f"{at} answers and lists no models")
     close = get_close_matches(wanted, names, n=3, cutoff=0.4) or names[:5]
-    return Probe(
-        "model_missing", f"{at} has no model {wanted!r}", f"It has: {', '.join(close)}.", names
-    )
+    return Probe(False, f"{at} has no model {wanted!r}", f"It has: {', '.join(close)}.")
 
 
 def _names(body: bytes) -> tuple[str, ...] | None:
