@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from contextlib import suppress
 from typing import Any, Self
 
 from pydantic import BaseModel, RootModel, model_validator
 
 from unified_flow.errors import ToolArgumentError, ToolError
+from unified_flow.lib.text.linear_regex import searcher
 
 ERRORS_SHOWN = 8
 MAX_SCHEMA_CHARS = 100_000
@@ -79,12 +80,12 @@ def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], li
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
-    """As in the standard, with an engine that does not backtrack: `re` would hold the process for
-    as long as a pattern such as (a+)+ likes, and no time-out could end it."""
+    """As in the standard; a pattern that only a backtracking engine knows is left to the server."""
     from jsonschema import ValidationError
 
-    if isinstance(instance, str) and _matches(pattern, instance) is False:
-        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+    with suppress(ValueError):
+        if isinstance(instance, str) and not searcher(pattern)(instance):
+            yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
 def _left_to_the_server(*_: Any) -> Iterator[Any]:
@@ -106,20 +107,3 @@ _IN_LINEAR_TIME = {
     "patternProperties": _left_to_the_server,
     "unevaluatedProperties": _left_to_the_server,
 }
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    """None for a pattern that only a backtracking engine knows."""
-    from pydantic_core import SchemaError, SchemaValidator, core_schema
-
-    try:
-        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
-    except SchemaError:
-        return None
-
-
-def _matches(pattern: str, text: str) -> bool | None:
-    """None: that is left to the server."""
-    compiled = _compiled(pattern)
-    return None if compiled is None else bool(compiled.isinstance_python(text))

@@ -4,24 +4,21 @@ lines of them that match a regular expression. `file_tools` has `file.read` as w
 
 from __future__ import annotations
 
-import asyncio
-import json
-import re
-import sys
-import warnings
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from unified_flow.config import tool_names
 from unified_flow.config.tables import DocumentSettings
-from unified_flow.errors import FileUnusableError, PathRefusedError, ToolError, ToolTimeoutError
+from unified_flow.errors import FileUnusableError, PathRefusedError, ToolTimeoutError
+from unified_flow.lib.text.linear_regex import searcher
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.discovery import SECRET, FoundFile
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim
@@ -29,7 +26,8 @@ from unified_flow.tools.builtin.file_read import file_read, read_text
 from unified_flow.tools.builtin.roots import Roots, SecretFileError
 
 GREP_TIMEOUT_S = 10.0
-_WORKER = Path(__file__).with_name("grep_worker.py")
+LINE_CHARS = 20_000  # of a line that are searched: a line of minified code is no line
+SHOWN_CHARS = 500
 
 
 def checked_glob(pattern: str) -> str:
@@ -65,11 +63,9 @@ def glob_matches(pattern: str, path: str) -> bool:
 
 def _expression(text: str) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(text)
-    except (re.error, OverflowError, RecursionError) as exc:
-        raise ValueError(f"not a regular expression ({exc})") from exc
+        searcher(text)
+    except ValueError as exc:
+        raise ValueError(f"not a regular expression that is searched for ({exc})") from exc
     return text
 
 
@@ -84,7 +80,7 @@ class GlobArguments(Arguments):
 
 class GrepArguments(Arguments):
     pattern: Expression = Field(
-        description="a regular expression (Python's), matched within a line"
+        description="a regular expression, matched within a line; without look-around"
     )
     files: Glob = Field(default="**", description="which files, as for file.glob")
     ignore_case: bool = False
@@ -127,17 +123,7 @@ def file_glob(roots: Roots) -> Tool:
 
 def file_grep(roots: Roots, timeout_s: float = GREP_TIMEOUT_S) -> Tool:
     async def run(args: GrepArguments) -> ToolOutput:
-        deadline = asyncio.timeout(timeout_s)
-        try:
-            async with deadline:
-                return await _grep(roots, args)
-        except TimeoutError as exc:
-            if not deadline.expired():
-                raise
-            raise ToolTimeoutError(
-                f"searching for {args.pattern!r} did not end in {timeout_s:g} s",
-                hint="Use a simpler pattern (no nested repeats), or search fewer files.",
-            ) from exc
+        return await in_daemon_thread(partial(_grep, roots, args, monotonic() + timeout_s))
 
     return Tool(
         name=tool_names.FILE_GREP,
@@ -160,82 +146,46 @@ def _matching(roots: Roots, pattern: str) -> tuple[list[FoundFile], dict[str, in
     ], skipped
 
 
-async def _grep(roots: Roots, args: GrepArguments) -> ToolOutput:
-    found, skipped = await in_daemon_thread(partial(_matching, roots, args.files))
-    search = _Search(roots, args, Counter(skipped))
-    matches, searched, more = await search.run(found)
-    lines = [
-        {"path": search.sent[match["file"]], "line": match["line"], "text": match["text"]}
-        for match in matches
-    ]
+def _grep(roots: Roots, args: GrepArguments, ends_at: float) -> ToolOutput:
+    found, reasons = _matching(roots, args.files)
+    skipped = Counter(reasons)
+    search = searcher(f"(?i){args.pattern}" if args.ignore_case else args.pattern)
+    lines: list[dict[str, Any]] = []
+    searched = 0
+    for file in found:
+        if len(lines) == args.limit:
+            break
+        if monotonic() > ends_at:
+            raise ToolTimeoutError(
+                f"searching for {args.pattern!r} did not end in time", hint="Search fewer files."
+            )
+        text, reason = _text(roots, file)
+        if text is None:
+            skipped[reason] += 1
+            continue
+        searched += 1
+        matching = (
+            {"path": file.shown, "line": number, "text": _around_match(line, search)}
+            for number, line in enumerate(text.removesuffix("\n").split("\n"), 1)
+            if search(line[:LINE_CHARS])
+        )
+        lines += islice(matching, args.limit - len(lines))
     return ToolOutput(
         result={
             "pattern": args.pattern,
             "matches": lines,
             "files_searched": searched,
-            "truncated": more,
-            "skipped": dict(search.skipped),
+            "truncated": len(lines) == args.limit,
+            "skipped": dict(skipped),
         },
         claims=[claim(line["text"].strip(), f"{line['path']}:{line['line']}") for line in lines],
     )
 
 
-@dataclass
-class _Search:
-    """One search in a process of its own; `sent` are the paths that went there, `skipped` counts
-    the others by reason."""
-
-    roots: Roots
-    args: GrepArguments
-    skipped: Counter[str]
-    sent: list[str] = field(default_factory=list)
-
-    async def run(self, files: list[FoundFile]) -> tuple[list[dict[str, Any]], int, bool]:
-        worker = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", str(_WORKER),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={},
-        )  # fmt: skip
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        assert worker.stderr is not None
-        output = asyncio.ensure_future(asyncio.gather(worker.stdout.read(), worker.stderr.read()))
-        try:
-            await self._feed(worker.stdin, files)
-            out, err = await output
-            await worker.wait()
-        finally:
-            output.cancel()
-            if worker.returncode is None:
-                worker.kill()
-                await worker.wait()
-        if worker.returncode != 0:
-            reason = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
-            raise ToolError(f"the search process ended with {worker.returncode}: {reason}")
-        *matches, last = [json.loads(line) for line in out.splitlines()]
-        return matches, last["searched"], last["more"]
-
-    async def _feed(self, pipe: asyncio.StreamWriter, files: list[FoundFile]) -> None:
-        order = self.args.model_dump(include={"pattern", "ignore_case", "limit"})
-        try:
-            pipe.write(json.dumps(order).encode() + b"\n")
-            for file in files:
-                text, reason = await in_daemon_thread(partial(_text, self.roots, file))
-                if text is None:
-                    self.skipped[reason] += 1
-                    continue
-                data = text.removesuffix("\n").encode()
-                self.sent.append(file.shown)
-                pipe.write(b"%d\n" % len(data) + data)
-                await pipe.drain()
-            pipe.write_eof()
-            await pipe.drain()
-        except ConnectionError:
-            pass  # it has as many matches as were asked for, or failed, which its exit status says
-        finally:
-            pipe.close()
+def _around_match(line: str, search: Callable[[str], bool]) -> str:
+    """The first stretch of a long line that matches by itself, else its beginning."""
+    stretches = (line[at : at + SHOWN_CHARS] for at in range(0, LINE_CHARS, SHOWN_CHARS // 2))
+    return line if len(line) <= SHOWN_CHARS else next(filter(search, stretches), line[:SHOWN_CHARS])
 
 
 def _text(roots: Roots, file: FoundFile) -> tuple[str | None, str]:
