@@ -1,7 +1,8 @@
-"""The commands of `unified-flow`, and where each of them is."""
+"""The program `unified-flow`; `commands.toml` has its commands and where each of them is."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -44,111 +45,17 @@ MONITOR = click.Command(
     ],
 )
 
+
+def _command(name: str, told: Any) -> str | click.Command:
+    """Where the command is, or a group of commands."""
+    if isinstance(told["call"], str):
+        return str(told["call"])
+    return Commands.of(name, told["help"], told["call"], default=told.get("default"))
+
+
+_TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 Commands.table = {
-    "ask": "ask:ask",
-    "chat": "chat.command:chat",
-    "resume": "resume:resume",
-    "replay": "replay:replay",
-    "index": "index:index",
-    "search": "search:search",
-    "serve": "serve:serve",
-    "collections": Commands.of(
-        "collections",
-        "The named indexes of this project.\n\n"
-        "Try:  unified-flow index manuals/ --collection manuals",
-        {
-            "list": "collections:list_collections",
-            "show": "collections:show_collection",
-            "delete": "collections:delete_collection",
-        },
-    ),
-    "turns": Commands.of(
-        "turns",
-        "The turns: their questions, and how far each came.\n\nTry:  unified-flow turns show 12",
-        {
-            "list": "turns:list_turns",
-            "show": "turns:show_turn",
-            "abandon": "turns:abandon",
-            "recover": "recovery:recover",
-            "salvage": "turns:salvage",
-            "prune": "turns:prune",
-        },
-    ),
-    "trace": "trace:trace",
-    "tools": Commands.of(
-        "tools",
-        "The tools of a turn: built in, your own, and those of MCP servers.\n\n"
-        "Try:  unified-flow tools call calculate expression='17 * 3'",
-        {
-            "list": "tools:list_tools",
-            "call": "tools:call_tool",
-        },
-    ),
-    "grants": Commands.of(
-        "grants",
-        "What people have allowed tools to do.\n\nTry:  unified-flow grants list",
-        {"list": "tools:list_grants", "delete": "tools:delete_grants"},
-    ),
-    "sessions": Commands.of(
-        "sessions",
-        "Saved conversations: questions and answers, session by session.\n\n"
-        "Try:  unified-flow sessions show ros",
-        {
-            "list": "sessions:list_sessions",
-            "show": "sessions:show_session",
-            "export": "sessions:export_session",
-            "delete": "sessions:delete_session",
-        },
-    ),
-    "rules": Commands.of(
-        "rules",
-        "Flagged words and phrases, and where anything is answered, for each user.",
-        {
-            "list": "guardrails:list_rules",
-            "add": "guardrails:add",
-            "delete": "guardrails:delete",
-            "set": "guardrails:set_switches",
-            "import": "guardrails:import_rules",
-            "test": "guardrails:try_rules",
-        },
-    ),
-    "decisions": Commands.of(
-        "decisions",
-        "What was decided about each message: answered, ignored, or left to a person.",
-        {"list": "guardrails:list_decisions"},
-    ),
-    "guardrails": Commands.of(
-        "guardrails", "What the guardrails did.", {"show": "guardrails:show_counts"}
-    ),
-    "memory": Commands.of(
-        "memory",
-        "What is remembered of a user from turn to turn.\n\nTry:  unified-flow memory list",
-        {"list": "memory:list_memories", "add": "memory:add", "delete": "memory:delete"},
-    ),
-    "init": "config:init",
-    "config": Commands.of(
-        "config",
-        "What the settings are, and where each comes from.\n\nTry:  unified-flow config show",
-        {"show": "config:show"},
-    ),
-    "model": Commands.of(
-        "model",
-        "Models from files (extra: local).\n\nTry:  unified-flow model get URL --sha256 SUM",
-        {"get": "model:get_model", "serve": "serve:serve_model"},
-    ),
-    "eval": Commands.of(
-        "eval",
-        "How good the answers are: a set of questions through the same flow as `ask`.\n\n"
-        "unified-flow eval questions.jsonl --docs docs/     (the same as eval run)",
-        {
-            "run": "evaluate:run",
-            "compare": "evaluate:compare",
-            "list": "evaluate:list_runs",
-            "show": "evaluate:show",
-        },
-        default="run",
-    ),
-    "doctor": "doctor:doctor",
+    **{name: _command(name, told) for name, told in _TABLE.items()},
     "interventions": typer.main.get_group(interventions),
     "monitor": MONITOR,
 }
