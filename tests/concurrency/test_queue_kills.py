@@ -26,7 +26,9 @@ from interventions.storage.file_store import FileStore
 from tests import forked
 from tests.concurrency.kill_worker import ROOM
 
-KILLS = int(os.environ.get("SOAK_KILLS", "10000")) if os.environ.get("SOAK") else 500
+SOAK = bool(os.environ.get("SOAK"))
+KILLS = int(os.environ.get("SOAK_KILLS", "10000")) if SOAK else 500
+BETWEEN = 6 if SOAK else 4  # one more than are acknowledged between two kills at the most
 WORKERS = 4
 
 
@@ -57,7 +59,7 @@ class Killed:
             self.told += (json.loads(line) for line in lines if line.endswith("\n"))
 
     def kill_one(self) -> None:
-        goal, deadline = len(self.told) + self._chance.randrange(6), time.monotonic() + 60
+        goal, deadline = len(self.told) + self._chance.randrange(BETWEEN), time.monotonic() + 60
         while len(self.told) < goal and time.monotonic() < deadline:
             time.sleep(self._chance.random() * 0.003)
         victim = self._chance.randrange(WORKERS)
