@@ -112,7 +112,8 @@ def wire(
     if tools is None:
         servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
         built_in = _built_in_tools(retriever, documents, settings, roots, private, memory)
-        modules = _own_modules(settings, given_modules)
+        configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
+        modules = ToolModules(list(dict.fromkeys([*configured, *given_modules])))
         tools = [*built_in, *installed_tools()]
     return Services(
         home=root,
@@ -198,12 +199,6 @@ def _guardrails(
     always = settings.policy == "silent"
     recorder = Recorder(queue, own)
     return Guardrails(home, own, sessions, memory, recorder, moderator, always=always)
-
-
-def _own_modules(settings: Settings, given: list[str]) -> ToolModules:
-    """Each module once, whether the configuration or the command names it."""
-    configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
-    return ToolModules(list(dict.fromkeys([*configured, *given])))
 
 
 def _digest(settings: Settings) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from time import perf_counter, thread_time
 from typing import Any
 
 import pytest
@@ -27,6 +29,7 @@ from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import (
     AnyEvent,
+    ModelCalled,
     PhaseStarted,
     Runner,
     TurnInterrupted,
@@ -377,3 +380,51 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     asyncio.run(run())
     # A turn waits twice: for its folder, and for its end.
     assert where == [False] * 32 + [True] * 8
+
+
+class Steps(Generator[Any, Any, Any]):
+    """A coroutine whose steps between two waits are timed, in CPU seconds of this thread."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], took: list[float]) -> None:
+        self._work, self._took = work, took
+
+    def send(self, value: Any) -> Any:
+        began = thread_time()
+        try:
+            return self._work.send(value)
+        finally:
+            self._took.append(thread_time() - began)
+
+    def throw(self, *error: Any) -> Any:
+        return self._work.throw(*error)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self
+
+
+def test_no_method_takes_a_millisecond_of_the_loop(tmp_path: Path) -> None:
+    """In the median, as a busy machine makes some steps longer."""
+    store, took = FileTurnStore(tmp_path / "turns"), defaultdict[str, list[float]](list)
+
+    async def timed(name: str, work: Coroutine[Any, Any, Any]) -> Any:
+        return await Steps(work, took[name])
+
+    async def run() -> None:
+        for _ in range(40):
+            lease = await timed("create", store.create())
+            turn_id = lease.turn_id
+            await timed("append", lease.append(started(turn_id)))
+            await timed("flush", lease.flush())
+            reply = ModelCalled(
+                phase="planner", model="m", request_digest="", reply="r" * 30_000, duration_ms=1.0
+            )
+            await timed("append a long reply", lease.append(reply))
+            await timed("show", lease.show(await store.read(turn_id)))
+            await timed("release", lease.release())
+            for look in (store.read, store.first, store.mark, store.is_held):
+                await timed(look.__name__, look(turn_id))
+            for everything in (store.ids, store.marks, store.unreleased):
+                await timed(everything.__name__, everything())
+
+    asyncio.run(run())
+    assert {name: median(steps) for name, steps in took.items() if median(steps) > 0.001} == {}

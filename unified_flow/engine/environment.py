@@ -88,8 +88,9 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     now = after.get("tool_modules") or {}
     lines += [f"tool module {name}" for name in tools if tools[name] != now.get(name)]
     read = before.get("recipes") or {}
-    lines += [f"recipe {name}" for name in NAMES if _differs(name, read, after["recipes"])]
-    return lines
+    # One that could not be read is in neither; a journal that lists none proves nothing.
+    changed = (name for name in NAMES if read and read.get(name) != after["recipes"].get(name))
+    return lines + [f"recipe {name}" for name in changed]
 
 
 def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -101,11 +102,6 @@ def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
             if name != after.get(phase)
         )
     )
-
-
-def _differs(name: str, before: dict[str, str], after: dict[str, str]) -> bool:
-    """A recipe that could not be read is in neither; a journal that lists none proves nothing."""
-    return bool(before) and before.get(name) != after.get(name)
 
 
 def _short(value: object) -> str:

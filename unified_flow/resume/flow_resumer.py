@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Coroutine, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
 
+SAME = {each.name for each in fields(ResumeRequest)} & {each.name for each in fields(RetryRequest)}
 STOP_S = 5.0  # that a turn has to say that it was interrupted
 
 
@@ -38,7 +40,8 @@ class FlowResumer(Resumer):
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
         turn)."""
-        turn_id, wanted = request.turn_id, _wanted(request)
+        turn_id = request.turn_id
+        wanted = ResumeRequest(**{name: getattr(request, name) for name in SAME})
         try:
             turn = load_turn(home, turn_id)
             flow = self._flow(turn, home, request.options)
@@ -95,20 +98,6 @@ class FlowResumer(Resumer):
             running.cancel()
             ended.wait(STOP_S)
             raise
-
-
-def _wanted(request: RetryRequest) -> ResumeRequest:
-    return ResumeRequest(
-        from_phase=request.from_phase,
-        rerun_tools=request.rerun_tools,
-        tools_done=request.tools_done,
-        intervention_id=request.intervention_id,
-        note=request.note,
-        by=request.by,
-        via=request.via,
-        grant=request.grant,
-        answer=request.answer,
-    )
 
 
 def _follower(started: Started | None) -> Observer | None:

@@ -19,12 +19,7 @@ from unified_flow.errors import UnifiedFlowError, wire_name
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases import recipe
 from unified_flow.phases.context import ModelInputs
-from unified_flow.resume.replay.recording import (
-    RecordedFailure,
-    RecordedResumption,
-    RecordedVisit,
-    Recording,
-)
+from unified_flow.resume.replay.recording import RecordedFailure, RecordedResumption, Recording
 from unified_flow.turns.events import (
     HistoryRead,
     ModelCalled,
@@ -33,7 +28,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     this_process,
 )
-from unified_flow.turns.fold import OUTPUT, apply
+from unified_flow.turns.fold import apply
 from unified_flow.turns.results import (
     GatheredContext,
     Memory,
@@ -99,15 +94,15 @@ class PlayedTurn:
             self.phase = phase
             self.recipe = self._real.recipe(phase) if self._real else recipe.load(phase, None)
             output = await BY_NAME[phase].run(self.turn, self)
-            self._complete(phase, output)
+            self.complete(phase, output)
             self.visits.append(PlayedVisit(phase, output, tuple(self._requests)))
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             said = redact_text(str(exc))
             self.failure = RecordedFailure(phase=phase, error_type=wire_name(exc), message=said)
 
-    def take(self, visit: RecordedVisit) -> None:
-        """A visit as it was then."""
-        self._complete(visit.phase, OUTPUT[visit.phase].validate_python(visit.output))
+    def complete(self, phase: str, output: Any) -> None:
+        number = self.turn.visit_number(phase)
+        self._apply(PhaseCompleted(phase=phase, visit=number, output=output, duration_ms=0.0))
 
     def resume(self, resumption: RecordedResumption) -> None:
         """The counters restart, and edits are put in place."""
@@ -195,10 +190,6 @@ class PlayedTurn:
         if failed is not None and failed.phase == self.phase and not failed.limit:
             return RecordedFailureError(f"{failed.error_type}: {failed.message}")
         return DivergedError(why)
-
-    def _complete(self, phase: str, output: Any) -> None:
-        number = self.turn.visit_number(phase)
-        self._apply(PhaseCompleted(phase=phase, visit=number, output=output, duration_ms=0.0))
 
     def _apply(self, event: Observed) -> None:
         self.turn = apply(self.turn, event)

@@ -117,7 +117,7 @@ async def _one_phase(recording: Recording, phase: str, real: Services | None) ->
         played = PlayedTurn(recording.model_copy(update={"visits": (visit,)}), real)
         for number, before in enumerate(recording.visits[:place]):
             _resume_as_recorded(played, recording, number)
-            played.take(before)
+            played.complete(before.phase, before.output)
         _resume_as_recorded(played, recording, place)
         await played.run(Step(phase))
         turns.append(played)
