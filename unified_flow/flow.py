@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -42,8 +41,6 @@ from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
     from unified_flow.wiring import WiringOptions
-
-logging.getLogger("unified_flow").addHandler(logging.NullHandler())
 
 
 class ProcessOptions(TypedDict, total=False):

@@ -272,6 +272,7 @@ def test_interrupting_is_no_failure(home: Path, docs: Path, model_server: ModelS
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in stderr
+    assert f"to go on: unified-flow resume 1 --home {home}" in stderr
     assert open_entries(home) == []
     listed = json.loads(run("turns", "list", "--json", home=home).stdout)
     assert [turn["status"] for turn in listed["turns"]] == ["interrupted"]

@@ -85,8 +85,9 @@ def test_who_begins_next_tells_a_person_once_for_each_phase(
     ]
     assert {line["intervention_id"] for line in lines} == {e["id"] for e in entries.values()}
     # The one that has died since is told of alone.
-    told = cli.run("unified_flow", "doctor", "--docs", docs, code=1).stdout
-    assert "✗ cut off: the process died that ran turn 4" in told
+    done = cli.run("unified_flow", "doctor", "--docs", docs, code=1)
+    assert "✗ cut off: the process died that ran turn 4" in done.stdout
+    assert "[" not in done.stderr, "no bare line of the log"
     assert "died" not in cli.run("unified_flow", "doctor", "--docs", docs).stdout
     assert len(logged(home)) == 4
 

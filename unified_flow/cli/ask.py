@@ -82,7 +82,14 @@ def ask(
             else:
                 assert question is not None
                 text = _stdin() if question == "-" else question
-                turn, code = asyncio.run(_answer(flow, text, named, user, machine, home))
+                begun: list[int] = []
+                try:
+                    answering = _answer(flow, text, named, user, machine, home, begun)
+                    turn, code = asyncio.run(answering)
+                except KeyboardInterrupt:
+                    if begun:
+                        note(f"interrupted; to go on: unified-flow resume {begun[0]}")
+                    raise
                 if turn.abstained and not chosen["docs"]:
                     note_unasked(home, chosen["collection"])
     raise typer.Exit(code)
@@ -123,14 +130,20 @@ async def _answer(
     user: str,
     machine: bool,
     home: Path | None,
+    begun: list[int],
 ) -> tuple[Turn, Code]:
+    """`begun` gets the turn's number as soon as there is one."""
     from unified_flow.cli.live import run_turn
     from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
+    from unified_flow.turns.events import Observed, TurnStarted
+
+    def follow(event: Observed) -> None:
+        if isinstance(event, TurnStarted):
+            begun.append(event.turn_id)
 
     async with flow:
-        turn, error = await run_turn(
-            flow, session, question, live=not machine and on_terminal(), user=user
-        )
+        live = not machine and on_terminal()
+        turn, error = await run_turn(flow, session, question, live=live, user=user, observer=follow)
         roots = document_folders(flow)
     if machine:
         say_object(of_turn(turn, error))

@@ -61,7 +61,8 @@ def paused() -> Iterator[None]:
 
 
 class LivePhases:
-    """An observer of a turn. Rows stay on the screen when the turn is over."""
+    """An observer of a turn. Rows appear once it has begun, and stay on the screen when it is
+    over."""
 
     def __init__(self, console: Console) -> None:
         self._status = dict.fromkeys(NAMES, "waiting")
@@ -74,7 +75,6 @@ class LivePhases:
         self._live = self._new_live()
 
     def __enter__(self) -> Self:
-        self._live.start()
         _shown.append(self)
         return self
 
@@ -92,10 +92,12 @@ class LivePhases:
 
     def __exit__(self, *_: object) -> None:
         _shown.remove(self)
-        self._live.refresh()
-        self._live.stop()
+        if self._live.is_started:
+            self._live.refresh()
+            self._live.stop()
 
     def __call__(self, event: Observed) -> None:
+        self._live.start()
         match event:
             case TurnResumed():
                 before = NAMES[: NAMES.index(event.phase)]

@@ -28,6 +28,7 @@ from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow")
+logger.addHandler(logging.NullHandler())
 
 SHOWN = ("completed", "running", "failed", "interrupted")
 
