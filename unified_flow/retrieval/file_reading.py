@@ -33,6 +33,7 @@ from unified_flow.retrieval.formats.document import (
     parse,
     refuse_unreadable,
 )
+from unified_flow.retrieval.formats.encoding import is_packed, unpacked
 from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.retrieval.secret_files import secret_in
 
@@ -143,16 +144,14 @@ def _read(
 
 
 def content_of(file: FoundFile, max_bytes: int) -> bytes:
-    """Raises OSError, and UnusableError for a larger file."""
+    """Unpacked if it is compressed. Raises OSError, and UnusableError for more."""
     if file.data is not None:
         return file.data
     # A name may have become a pipe since it was found; opening one would wait for a writer.
     descriptor = os.open(file.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         data = opened.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise UnusableError(f"larger than {max_bytes / 1024 / 1024:g} MiB")
-    return data
+    return unpacked(data, max_bytes, packed=is_packed(file.path))
 
 
 def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:

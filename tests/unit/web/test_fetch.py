@@ -340,18 +340,22 @@ def test_a_captcha_a_login_and_a_refusal_say_where_they_stand() -> None:
         "/private": site.redirect("/login?next=/private"),
         "/login?next=/private": site.html("<form><input name=u><input type=password></form>"),
         "/no": site.html("<p>Forbidden</p>", status=403),
+        "/who": site.html("", status=401, www_authenticate="Basic realm=x"),
     }
     with WebServer(pages) as server:
         captcha = failure(server.url("/captcha"), server.policy())
         login = failure(server.url("/private"), server.policy())
         refusal = failure(server.url("/no"), server.policy())
+        unknown = failure(server.url("/who"), server.policy())
     assert isinstance(captcha, CaptchaError)
     assert captcha.url == server.url("/captcha")
     assert isinstance(login, PageRefusedError)
     assert server.url("/private") in str(login)
     assert login.url == server.url("/login?next=/private")
     assert isinstance(refusal, PageRefusedError)
-    for error in (captcha, login, refusal):
+    assert isinstance(unknown, PageRefusedError)
+    assert "401 Unauthorized" in str(unknown)
+    for error in (captcha, login, refusal, unknown):
         assert error.url in str(error)
         assert error.hint is not None
 

@@ -67,8 +67,9 @@ class Document:
 
 
 def extension_of(path: str, formats: Mapping[str, str] | None = None) -> str:
-    """By which the file is read: lower case, with its dot. The first pattern of `formats` that fits
-    counts."""
+    """By which the file is read: lower case, with its dot, of a compressed file that of what is in
+    it. The first pattern of `formats` that fits counts."""
+    path = path.removesuffix(".gz")
     fitting = (f".{to}" for each, to in (formats or {}).items() if PurePath(path).match(each))
     return next(fitting, PurePath(path).suffix.casefold())
 

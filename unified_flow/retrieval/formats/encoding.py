@@ -1,9 +1,12 @@
-"""The encoding of a file, and its bytes as text, or the reason why they are none."""
+"""The bytes of a file, unpacked, and as text: its encoding, or the reason why it has none."""
 
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
 import re
+import zlib
 from dataclasses import dataclass
 
 from unified_flow.lib.sandbox import UnusableError
@@ -36,6 +39,25 @@ class DecodedText:
     text: str
     encoding: str
     guessed: bool = False
+
+
+def is_packed(path: str) -> bool:
+    """As manual pages are."""
+    return path.endswith(".gz")
+
+
+def unpacked(data: bytes, max_bytes: int, *, packed: bool = True) -> bytes:
+    """As it is unless it is `packed` (gzip). Raises UnusableError for what is broken, and for more
+    than `max_bytes` before or after: a bomb unpacks to a thousand times its size."""
+    if packed and len(data) <= max_bytes:
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+                data = file.read(max_bytes + 1)
+        except (OSError, EOFError, zlib.error) as exc:
+            raise UnusableError(f"broken: {exc}") from exc
+    if len(data) > max_bytes:
+        raise UnusableError(f"larger than {max_bytes / 1024 / 1024:g} MiB")
+    return data
 
 
 def decode(data: bytes) -> DecodedText:

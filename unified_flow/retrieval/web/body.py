@@ -9,7 +9,6 @@ import asyncio
 import codecs
 import mimetypes
 import re
-import zlib
 from dataclasses import dataclass
 
 from unified_flow.errors import ConfigError, PageUnusableError
@@ -23,15 +22,13 @@ from unified_flow.retrieval.formats.document import (
     lines_of,
     missing_library,
 )
-from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.encoding import decode, unpacked
 from unified_flow.retrieval.web import MAX_CHARS, FetchPolicy
 from unified_flow.retrieval.web.walls import shape_of
 
-ACCEPT_ENCODING = "gzip, deflate"
+ACCEPT_ENCODING = "gzip"
+NAME_A_SMALLER_PAGE = "Name a smaller page, or raise research.max_bytes."
 MAX_TITLE = 500
-_GZIP_OR_ZLIB = 47
-_RAW_DEFLATE = -15
-_GZIP_MAGIC = b"\x1f\x8b"
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset(
@@ -48,71 +45,18 @@ _NO_CHARSETS = frozenset(
 )
 
 
-class ReplyBody:
-    """The body so far. `encoding` is the value of Content-Encoding, at most one of ours.
-
-    A small reply can unpack to all memory there is: everything here raises PageUnusableError, for
-    more than `max_bytes` as soon as they are passed.
-    """
-
-    def __init__(self, url: str, encoding: str, max_bytes: int) -> None:
-        self._url = url
-        self._max_bytes = max_bytes
-        self._data = bytearray()
-        self._is_first = True
-        name = encoding.strip().lower()
-        if name in ("", "identity"):
-            self._inflater = None
-        elif name in ("gzip", "x-gzip", "deflate"):
-            self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
-        else:
-            raise self._broken(f"it is packed as {encoding[:40]!r}, which nobody asked for")
-
-    def expect(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise PageUnusableError(
-                f"{self._url} is larger than {self._max_bytes / 1024 / 1024:g} MiB",
-                url=self._url,
-                hint="Name a smaller page, or raise research.max_bytes.",
-            )
-
-    def add(self, raw: bytes) -> None:
-        if self._inflater is None:
-            self._data += raw
-            self.expect(len(self._data))
-            return
-        while raw:
-            if self._inflater.eof:
-                if not raw.startswith(_GZIP_MAGIC):
-                    return  # padding
-                self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)  # another member
-            self._data += self._inflate(raw)
-            self.expect(len(self._data))
-            raw = self._inflater.unused_data
-
-    def _inflate(self, raw: bytes) -> bytes:
-        assert self._inflater is not None
-        room = self._max_bytes - len(self._data) + 1
-        try:
-            found = self._inflater.decompress(raw, room)
-        except zlib.error as exc:
-            if not self._is_first:
-                raise self._broken(f"it cannot be unpacked: {exc}") from exc
-            self._inflater = zlib.decompressobj(_RAW_DEFLATE)  # what some servers call deflate
-            try:
-                found = self._inflater.decompress(raw, room)
-            except zlib.error as again:
-                raise self._broken(f"it cannot be unpacked: {again}") from again
-        self._is_first = False
-        return found
-
-    def finish(self) -> bytes:
-        if self._inflater is not None and not self._is_first and not self._inflater.eof:
-            raise self._broken("it ends in the middle")
-        return bytes(self._data)
-
-    def _broken(self, reason: str) -> PageUnusableError:
-        return PageUnusableError(f"{self._url} cannot be read: {reason}", url=self._url)
+def body_of(url: str, encoding: str, data: bytes, max_bytes: int) -> bytes:
+    """Unpacked; `encoding` is the value of Content-Encoding. Raises PageUnusableError for what is
+    broken, and for more than `max_bytes`."""
+    packing = encoding.strip().lower()
+    if packing not in ("", "identity", "gzip", "x-gzip"):
+        raise PageUnusableError(
+            f"{url} is packed as {encoding[:40]!r}, which nobody asked for", url=url
+        )
+    try:
+        return unpacked(data, max_bytes, packed=packing.endswith("gzip"))
+    except UnusableError as exc:
+        raise PageUnusableError(f"{url} is {exc}", url=url, hint=NAME_A_SMALLER_PAGE) from exc
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,14 @@ from unified_flow.errors import (
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.web import Address, FetchPolicy, Page
 from unified_flow.retrieval.web.addresses import allowed_addresses, port_is_allowed
-from unified_flow.retrieval.web.body import ACCEPT_ENCODING, ReplyBody, decoded, media_of, page_text
+from unified_flow.retrieval.web.body import (
+    ACCEPT_ENCODING,
+    NAME_A_SMALLER_PAGE,
+    body_of,
+    decoded,
+    media_of,
+    page_text,
+)
 from unified_flow.retrieval.web.walls import OPEN_IT, raise_for_wall
 from unified_flow.servers.connection_pool import trusted_context
 from unified_flow.servers.server_errors import hinted
@@ -228,13 +235,22 @@ async def _body(response: httpx.Response, url: httpx.URL, policy: FetchPolicy) -
     """Nothing is read of a redirect: it is where it leads that counts."""
     if response.status_code in REDIRECTS and "location" in response.headers:
         return b""
-    body = ReplyBody(str(url), response.headers.get("content-encoding", ""), policy.max_bytes)
     announced = response.headers.get("content-length", "")
-    if announced.isdigit():
-        body.expect(int(announced))
+    _require_size(url, int(announced) if announced.isdigit() else 0, policy)
+    body = bytearray()
     async for piece in response.aiter_raw():
-        body.add(piece)
-    return body.finish()
+        body += piece
+        _require_size(url, len(body), policy)
+    encoding = response.headers.get("content-encoding", "")
+    return body_of(str(url), encoding, bytes(body), policy.max_bytes)
+
+
+def _require_size(url: httpx.URL, size: int, policy: FetchPolicy) -> None:
+    if size > policy.max_bytes:
+        most = policy.max_bytes / 1024 / 1024
+        raise PageUnusableError(
+            f"{url} is larger than {most:g} MiB", url=str(url), hint=NAME_A_SMALLER_PAGE
+        )
 
 
 def _raise_for_status(url: httpx.URL, status: int) -> None:
@@ -242,8 +258,8 @@ def _raise_for_status(url: httpx.URL, status: int) -> None:
     if 200 <= status < 300:
         return
     phrase = httpx.codes.get_reason_phrase(status) or "unknown status"
-    if status == 403:
-        raise PageRefusedError(f"{url} refuses: 403 {phrase}", url=str(url), hint=OPEN_IT)
+    if status in (401, 403):
+        raise PageRefusedError(f"{url} refuses: {status} {phrase}", url=str(url), hint=OPEN_IT)
     request = httpx.Request("GET", url)
     error = httpx.HTTPStatusError(
         f"{status} {phrase} ({url})",

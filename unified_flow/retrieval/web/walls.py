@@ -1,7 +1,7 @@
-"""Pages that a site sends instead of the page: a captcha, a login, a refusal of programs.
+"""Pages that a site sends instead of the page: a captcha or a login.
 
 The word "captcha" proves nothing: articles are written about it, and ordinary pages carry the
-widgets in their forms. What counts is a mark that only a challenge has, or a widget (or a form
+widgets in their forms. What counts is a header that only a challenge has, or a widget (or a field
 for a password) on a page that says nothing else, or under a status of refusal.
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import html
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -36,7 +34,16 @@ _PASSWORD = re.compile(r"<input\b[^>]*\btype=[\"']?password\b")
 REFUSING = frozenset({202, 401, 403, 405, 406, 418, 429, 503})
 LITTLE = 120  # words: a challenge has fewer, a page that is worth reading more
 
-Kind = Literal["captcha", "login", "blocked"]
+_CHALLENGES = ("cf-mitigated", "x-amzn-waf-action")  # headers that nobody sends with a page
+_WIDGET = re.compile(r"captcha|turnstile|challenge-(?:error|form|platform)")
+_PROOF = re.compile(
+    r"\bnot a (?:ro)?bot\b|\byou(?:'re| are) (?:a )?human\b|\bunusual traffic\b", re.IGNORECASE
+)
+_LOGIN = re.compile(
+    r"(?<![a-z])(?:log[_-]?[io]n|sign[_-]?in|sso|o?auth2?|saml2?)(?![a-z])", re.IGNORECASE
+)
+
+Kind = Literal["captcha", "login"]
 
 
 @dataclass(frozen=True)
@@ -47,92 +54,53 @@ class Wall:
     why: str
 
 
-_MARKS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_PATTERNS = {
-    name: re.compile(pattern.replace("\n", ""), re.IGNORECASE)
-    for name, pattern in _MARKS["patterns"].items()
-}
-
-
 def wall_of(
     url: str, final: str, status: int, headers: Mapping[str, str], page: str
 ) -> Wall | None:
     """What was sent instead of the page, if anything was. `headers` has lower-case names; `page`
     is HTML, or empty for anything else; `final` is where redirects ended."""
-    for name, values in _MARKS["headers"].items():
-        if headers.get(name, "").strip().lower() in values:
+    for name in _CHALLENGES:
+        if headers.get(name, "").strip().lower() in ("captcha", "challenge"):
             return Wall("captcha", f"the header {name} says so")
     shape = shape_of(page)
-    if (why_captcha := _captcha(status, shape)) is not None:
-        return Wall("captcha", why_captcha)
-    if (why_login := _login(url, final, status, headers, shape)) is not None:
-        return Wall("login", why_login)
-    if status in REFUSING and (match := _PATTERNS["blocked"].search(f"{shape.title} {shape.text}")):
-        return Wall("blocked", f"status {status} and the words {match[0]!r}")
-    return None
-
-
-def _captcha(status: int, shape: Shape) -> str | None:
-    if status not in REFUSING and shape.words >= LITTLE:
-        return None
-    if mark := _PATTERNS["scripts"].search(shape.scripts):
-        return f"{mark[0]!r} in its scripts marks a challenge"
-    # A short page with a widget and a form for a password is a login, not a challenge.
-    is_login = status == 200 and shape.asks_for_password
-    if (widget := _PATTERNS["widgets"].search("\n".join(shape.tags))) and not is_login:
-        return f"{widget[0]!r} in a tag marks a captcha"
-    match = _PATTERNS["challenge"].search(f"{shape.title} {shape.text}")
-    return f"the words {match[0]!r}" if match else None
-
-
-def _login(
-    url: str, final: str, status: int, headers: Mapping[str, str], shape: Shape
-) -> str | None:
-    if status == 401 or (status == 403 and "www-authenticate" in headers):
-        return f"status {status}"
-    password = shape.asks_for_password
-    if status < 400 and _leads_to_login(url, final) and (password or shape.words < LITTLE):
-        return "a redirect to a page for logging in"
-    if password and shape.words < LITTLE:
-        return "a form for a password and nothing else"
+    says_little = len(shape.text.split()) < LITTLE
+    asks_for_password = any(map(_PASSWORD.match, shape.tags))
+    if says_little or status in REFUSING:
+        # A short page with a widget and a field for a password is a login.
+        is_login = status == 200 and asks_for_password
+        if (widget := _WIDGET.search("\n".join(shape.tags))) and not is_login:
+            return Wall("captcha", f"{widget[0]!r} in a tag marks a captcha")
+        if proof := _PROOF.search(f"{shape.title} {shape.text}"):
+            return Wall("captcha", f"the words {proof[0]!r}")
+    if status < 400 and _leads_to_login(url, final) and (asks_for_password or says_little):
+        return Wall("login", "a redirect to a page for logging in")
+    if asks_for_password and says_little:
+        return Wall("login", "a form for a password and nothing else")
     return None
 
 
 def _leads_to_login(url: str, final: str) -> bool:
     before, after = (f"{parts.hostname}{parts.path}" for parts in map(urlsplit, (url, final)))
-    login = _PATTERNS["login"]
-    return login.search(after) is not None and login.search(before) is None
+    return _LOGIN.search(after) is not None and _LOGIN.search(before) is None
 
 
 @dataclass(frozen=True)
 class Shape:
-    """`text` is what a reader sees, on one line; `tags` are the opening tags, lower case, as they
-    are in the page; `scripts` is the content of script elements."""
+    """`text` is what a reader sees, on one line; `tags` are the opening tags in lower case."""
 
     title: str
     text: str
     tags: tuple[str, ...]
-    scripts: str
-
-    @property
-    def words(self) -> int:
-        return len(self.text.split())
-
-    @property
-    def asks_for_password(self) -> bool:
-        return any(_PASSWORD.match(tag) for tag in self.tags)
 
 
 def shape_of(page: str) -> Shape:
     page = _COMMENT.sub("", page[:MOST_CHARS])
-    code = [(match[1].lower(), match[2]) for match in _CODE.finditer(page)]
+    titles = (each[2] for each in _CODE.finditer(page) if each[1].lower() == "title")
     bare = _CODE.sub(lambda match: match[0][: match.start(2) - match.start()], page)
-    seen = _TAG.sub(" ", _UNSEEN.sub(" ", bare))
     return Shape(
-        title=_words(next((text for name, text in code if name == "title"), "")),
-        text=_words(seen),
+        title=_words(next(titles, "")),
+        text=_words(_TAG.sub(" ", _UNSEEN.sub(" ", bare))),
         tags=tuple(tag.lower() for tag in _TAG.findall(bare) if tag[1] != "/"),
-        scripts="\n".join(text for name, text in code if name == "script"),
     )
 
 
@@ -149,7 +117,9 @@ def raise_for_wall(
     if wall is None:
         return
     where = url if url == final else f"{url} (at {final})"
-    wants = {"captcha": "wants to see a person", "login": "wants a login"}
-    message = f"{where} {wants.get(wall.kind, 'lets no program in')}: {wall.why}"
-    error = CaptchaError if wall.kind == "captcha" else PageRefusedError
-    raise error(message, url=final, hint=OPEN_IT)
+    wants, error = (
+        ("to see a person", CaptchaError)
+        if wall.kind == "captcha"
+        else ("a login", PageRefusedError)
+    )
+    raise error(f"{where} wants {wants}: {wall.why}", url=final, hint=OPEN_IT)

@@ -26,7 +26,7 @@ from unified_flow.retrieval.formats.document import (
     missing_library,
     page_lines,
 )
-from unified_flow.retrieval.formats.encoding import decode
+from unified_flow.retrieval.formats.encoding import decode, is_packed, unpacked
 from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.roots import Located, Roots
@@ -79,13 +79,11 @@ def read_text(roots: Roots, located: Located) -> str:
 
 
 def _bytes(roots: Roots, located: Located, most: int) -> bytes:
-    data = roots.read(located, most)
-    if len(data) > most:
-        raise FileUnusableError(
-            f"{located.shown} is larger than {most // 1024 // 1024} MiB",
-            hint="Name a smaller file.",
-        )
-    return data
+    packed = is_packed(str(located.real))
+    try:
+        return unpacked(roots.read(located, most), most, packed=packed)
+    except UnusableError as exc:
+        raise FileUnusableError(f"{located.shown} is {exc}", hint="Name a smaller file.") from exc
 
 
 def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolOutput:
