@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -38,6 +39,7 @@ from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.retrieval.secret_files import secret_in
 
 _BATCH = 8  # files
+_IN_MEMORY = 8 * 1024 * 1024  # bytes that are read ahead
 _WORTHWHILE = 200  # files; fewer are read while processes start
 _MOST = 4  # processes: storing what they read keeps another core busy
 
@@ -59,6 +61,29 @@ class ReadFile:
     length: int = 0  # terms
     versions: set[str] = field(default_factory=set)
     chunks: list[tuple[tuple[object, ...], tuple[str, str, str]]] = field(default_factory=list)
+
+
+class ReadAhead:
+    """What was read before it is stored, in a file without a name where it is much. Close it."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 -- `close`
+        self._places: dict[Changed, int] = {}
+
+    def __contains__(self, changed: Changed) -> bool:
+        return changed in self._places
+
+    def __setitem__(self, changed: Changed, read: ReadFile) -> None:
+        self._places[changed] = self._file.seek(0, os.SEEK_END)
+        pickle.dump(read, self._file)
+
+    def __getitem__(self, changed: Changed) -> ReadFile:
+        self._file.seek(self._places[changed])
+        read: ReadFile = pickle.load(self._file)
+        return read
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def read_files(
@@ -123,7 +148,7 @@ def _read(
 ) -> ReadFile:
     file, known = changed
     read = ReadFile(time.time_ns())
-    extension = ".md" if file.data is not None else extension_of(file.path, reading.formats)
+    extension = format_of(file, reading)
     try:
         refuse_unreadable(extension)
         limit = converter.bounds.file_bytes if convertible(extension) else MAX_BYTES
@@ -141,6 +166,10 @@ def _read(
         why = reason_of(exc) if isinstance(exc, OSError) else str(exc)
         read.remarks = Remarks(why, unread=why if convertible(extension) else None)
     return read
+
+
+def format_of(file: FoundFile, reading: DocumentSettings) -> str:
+    return ".md" if file.data is not None else extension_of(file.path, reading.formats)
 
 
 def content_of(file: FoundFile, max_bytes: int) -> bytes:

@@ -6,7 +6,7 @@ import shlex
 import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -81,14 +81,16 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
     ]
     report = None if is_rebuilt else report_if_current(connection, found)
     if report is None:
-        with writing(connection):
-            if request.rebuild or _is_outdated(connection, reading):
-                store.create_tables(connection, reading)
-            for root, each in found:
-                for page in each.files if not isinstance(root, Path) else ():
-                    store_page(connection, page)
-            writer = IndexWriter(connection, request.bounds, request.reading)
-            report = writer.update(found, request.progress)
+        writer = IndexWriter(connection, request.bounds, request.reading, anew=is_rebuilt)
+        with closing(writer):
+            writer.read_ahead(found, request.progress)
+            with writing(connection):
+                if request.rebuild or _is_outdated(connection, reading):
+                    store.create_tables(connection, reading)
+                for root, each in found:
+                    for page in each.files if not isinstance(root, Path) else ():
+                        store_page(connection, page)
+                report = writer.update(found, request.progress)
     elif request.progress is not None:
         files = sum(len(each.files) for _, each in found)
         request.progress(files, files)

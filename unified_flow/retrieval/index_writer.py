@@ -15,19 +15,32 @@ from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.discovery import SECRET, Discovery, FoundFile, Stamp
-from unified_flow.retrieval.file_reading import Changed, ReadFile, content_of, read_files
-from unified_flow.retrieval.formats.document import MAX_BYTES, Remarks, can_be_read_now
+from unified_flow.retrieval.file_reading import (
+    Changed,
+    ReadAhead,
+    ReadFile,
+    content_of,
+    format_of,
+    read_files,
+)
+from unified_flow.retrieval.formats.document import (
+    MAX_BYTES,
+    Remarks,
+    can_be_read_now,
+    convertible,
+)
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.index_reader import scope_of
 
 Progress = Callable[..., None]
-"""Called with (files done, files in all), or with numbers of passages and "embedding"."""
+"""Called with (files done, files in all), or with numbers of other things and what is done."""
 
 # A file written this shortly before it is read may change again within one tick of its clock.
 _UNSETTLED_NS = 50_000_000
 _SAMPLED = 100  # files of a new index
 
 
+Found = Sequence[tuple[Root, Discovery]]
 Told = tuple[tuple[str, str], ...]
 """(path, what is said of it), in order."""
 
@@ -118,9 +131,7 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.commit()
 
 
-def report_if_current(
-    connection: sqlite3.Connection, found: Sequence[tuple[Root, Discovery]]
-) -> IndexReport | None:
+def report_if_current(connection: sqlite3.Connection, found: Found) -> IndexReport | None:
     """The report if nothing has to be written, else None."""
     report = IndexReport()
     known = _stored_files(connection)
@@ -164,41 +175,58 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 
 
 class IndexWriter:
-    """Used inside `writing`. Only files under the roots that it is given are touched."""
+    """`read_ahead` before `writing`, `update` inside it. Only files under the roots that it is
+    given are touched. `anew`: nothing that the index holds counts. Close it."""
 
     def __init__(
-        self, connection: sqlite3.Connection, bounds: SandboxLimits, reading: DocumentSettings
+        self,
+        connection: sqlite3.Connection,
+        bounds: SandboxLimits,
+        reading: DocumentSettings,
+        *,
+        anew: bool = False,
     ) -> None:
         self.report = IndexReport()
         self._reading = reading
         self._connection = connection
         self._bounds = bounds
-        self._known = _stored_files(connection)
+        self._known = {} if anew else _stored_files(connection)
         rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
-        self._languages = Counter(dict(connection.execute(rows)))
+        self._languages = Counter(dict(() if anew else connection.execute(rows)))
+        self._ahead = ReadAhead()
 
-    def update(
-        self, found: Sequence[tuple[Root, Discovery]], progress: Progress | None
-    ) -> IndexReport:
-        if not self._languages and self._reading.language is None:
-            self._sample(found)
+    def close(self) -> None:
+        self._ahead.close()
+
+    def read_ahead(self, found: Found, progress: Progress | None) -> None:
+        """Documents that are converted, which takes long, and longer with OCR: nobody is to wait
+        for a lock meanwhile."""
+        self._sample(found)
+        files = (file for _, discovery in found for file in discovery.files)
+        slow = [file for file in files if convertible(format_of(file, self._reading))]
+        changed = list(self._changed(slow).values())
+        with closing(read_files(changed, self._bounds, self._reading, self._majority)) as reading:
+            for number, (file, read) in enumerate(zip(changed, reading, strict=True), 1):
+                self._ahead[file] = read
+                if progress is not None:
+                    progress(number, len(changed), "reading documents")
+
+    def update(self, found: Found, progress: Progress | None) -> IndexReport:
+        self._known = _stored_files(self._connection)  # others may have written since
+        self._sample(found)
         done: set[str] = set()
         total = sum(len(discovery.files) for _, discovery in found)
         for root, discovery in found:
             members: dict[int, str] = {}
-            stored = (self._known.get(os.fsencode(file.path)) for file in discovery.files)
-            changed: dict[str, Changed] = {
-                file.path: (file, known.digest if known and not known.remarks.skipped else None)
-                for file, known in zip(discovery.files, stored, strict=True)
-                if file.path not in done and not (known and known.is_current(file))
-            }
-            files = list(changed.values())
+            changed = self._changed(file for file in discovery.files if file.path not in done)
+            files = [each for each in changed.values() if each not in self._ahead]
             language = self._majority
             with closing(read_files(files, self._bounds, self._reading, language)) as reading:
                 for number, file in enumerate(discovery.files, len(done) + 1):
                     key = os.fsencode(file.path)
-                    if file.path in changed:
-                        self._update_file(file, key, next(reading))
+                    if each := changed.get(file.path):
+                        read = self._ahead[each] if each in self._ahead else next(reading)
+                        self._update_file(file, key, read)
                     elif file.path not in done:
                         self.report.keep(file, self._known[key])
                     done.add(file.path)
@@ -210,6 +238,15 @@ class IndexWriter:
             self._update_members(root, members)
         self.report.removed += _remove_orphans(self._connection)
         return self.report
+
+    def _changed(self, files: Iterable[FoundFile]) -> dict[str, Changed]:
+        """Of the files those that the index does not hold as they are, by their paths."""
+        stored = ((file, self._known.get(os.fsencode(file.path))) for file in files)
+        return {
+            file.path: (file, known.digest if known and not known.remarks.skipped else None)
+            for file, known in stored
+            if not (known and known.is_current(file))
+        }
 
     def _update_members(self, root: Root, members: dict[int, str]) -> None:
         self._connection.execute(
@@ -264,8 +301,10 @@ class IndexWriter:
             )
         self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.remarks)
 
-    def _sample(self, found: Sequence[tuple[Root, Discovery]]) -> None:
+    def _sample(self, found: Found) -> None:
         """Some files of a new index tell the language of most: the first few may be exceptions."""
+        if self._languages or self._reading.language is not None:
+            return
         files = [file for _, discovery in found for file in discovery.files]
         for file in files[:: len(files) // _SAMPLED + 1]:
             with suppress(OSError, UnusableError):

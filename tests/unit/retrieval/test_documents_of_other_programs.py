@@ -128,6 +128,20 @@ def test_ocr_reads_the_pages_without_text(
     assert index.update([shelf], reading=DocumentSettings(ocr=command)).unchanged == 1
 
 
+def test_nobody_waits_for_the_index_while_a_document_is_read(
+    index: Index, shelf: Path, tmp_path: Path
+) -> None:
+    write_scan(shelf / "contract.pdf", 1, "The rent is nine crowns.")
+    index.update([shelf])
+    taking = (
+        f"import sqlite3\nindex = sqlite3.connect({str(index.path)!r}, timeout=1)\n"
+        "index.execute('BEGIN IMMEDIATE')\nprint('The lease ends in May')"
+    )
+    report = index.update([shelf], reading=DocumentSettings(ocr=ocr(tmp_path, taking)))
+    assert report.unread == ()
+    assert index.search("lease")[0].page == 1
+
+
 @pytest.mark.parametrize(
     ("code", "why"),
     [
