@@ -219,11 +219,11 @@ class IndexReader:
         return found
 
     def _weights(self, text: str, language: str, asked_in: str) -> dict[str, float]:
-        return {
-            term: self._weight(term)
-            * share_in_question(term, language, known=self.frequency(term) > 0)
+        shares = {
+            term: share_in_question(term, language, known=self.frequency(term) > 0)
             for term in query_terms(text, language, asked_in)
         }
+        return {term: self._weight(term) * share for term, share in shares.items() if share}
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.lib.text import share_in_question
 from unified_flow.models.embedded.parsed_question import parse_question
@@ -102,3 +104,33 @@ def test_a_language_can_be_set(tmp_path: Path) -> None:
         index.update([docs], reading=DocumentSettings(language="sv"))
         assert statistics(index).languages == {"en": 1, "sv": 1}
         assert index.search("lavinvarning")[0].path == "docs/list.txt"
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what is a turbine", "WHAT IS A TURBINE?", "whats a turbine"],
+)
+def test_stop_words_never_carry_weight(index: Index, shelf: Path, question: str) -> None:
+    """However they are written, and however rare they are in the documents."""
+    (shelf / "what.md").write_text("# WHAT IT IS\n\nIT IS WHAT IT IS.\n")
+    (shelf / "parts.md").write_text("# Turbine\n\nA part of a pump.\n")
+    index.update([shelf])
+    best = index.search(question)[0]
+    assert best.path == "shelf/parts.md"
+    assert best.score > 0.9
+
+
+@pytest.mark.parametrize("question", ["WHAT IS IT?", "whats it", "ARE WE THERE, OR IS IT ME"])
+def test_a_question_of_stop_words_finds_nothing(index: Index, shelf: Path, question: str) -> None:
+    (shelf / "what.md").write_text("# WHAT IT IS\n\nIT IS WHAT IT IS.\n")
+    index.update([shelf])
+    assert index.search(question) == []
+
+
+def test_a_stop_word_in_capitals_is_a_name(index: Index, shelf: Path) -> None:
+    (shelf / "who.md").write_text("# Health\n\nThe WHO has its seat in Geneva.\n")
+    (shelf / "other.md").write_text("# Seats\n\nThe seat of the office is in Visby.\n")
+    index.update([shelf])
+    assert index.search("Where is the seat of the WHO?")[0].path == "shelf/who.md"
+    (unnamed,) = index.search("What seat has the IT in Geneva?", limit=1)
+    assert unnamed.score == index.search("seat in Geneva")[0].score, "no document names an IT"

@@ -78,8 +78,7 @@ def _analysed(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED_RUN.match(plain):
         return tuple(_bigrams(plain, language))
     if plain in stop_words(language):
-        # In capitals it is a word of its own: the operator OR, the abbreviation IT.
-        return (plain,) if len(word) > 1 and word.isupper() else ()
+        return (plain,) if _is_name(word) else ()
     if plain[0].isdigit():
         return (plain.replace(",", "")[:_LONGEST],)
     parts = [p for piece in word[:_LONGEST].split("_") for p in _CAMEL.split(piece) if p]
@@ -97,16 +96,18 @@ def _light_terms(language: str) -> frozenset[str]:
 
 
 def share_in_question(term: str, language: str, *, known: bool) -> float:
-    """What a term counts beside one that says what to look for: "give" says little. Where no
-    document holds it, a pair of characters may merely span two words, and a compound has relatives
-    that are written otherwise.
+    """What a term counts beside one that says what to look for: "give" says little, and a stop word
+    in capitals nothing unless it is a name in the documents. Where no document holds it, a pair of
+    characters may merely span two words, and a compound has relatives that are written otherwise.
 
-    These two by trial on half of XQuAD in German and Chinese (`benchmarks/answers.py`).
+    The last two by trial on half of XQuAD in German and Chinese (`benchmarks/answers.py`).
     """
     if term in _light_terms(language):
         return 0.4
     if known:
         return 1.0
+    if term in stop_words(language) or term in stop_words("en"):
+        return 0.0
     if _UNSPACED_RUN.match(term):
         return 0.45
     return 0.5 if language in _COMPOUNDING and len(term) >= _COMPOUND else 1.0
@@ -159,10 +160,28 @@ def terms(text: str, language: str | None = None) -> list[str]:
 
 
 def query_terms(text: str, language: str, asked_in: str) -> list[str]:
-    """The terms of a question, without repeats, as documents in `language` have them. A stop word
-    of English or of the language it is asked in is none there either: it would be the rarest."""
+    """The terms of a question, without repeats, as documents in `language` have them.
+
+    No stop word of English, of theirs or of the language it is asked in is one of them, nor what
+    comes down to one ("whats"): it would be the rarest. In capitals it is a name, unless all of
+    the question is in capitals.
+    """
     memory = _memory(language)
-    stops = stop_words("en") | stop_words(asked_in)
+    stops = stop_words("en") | stop_words(asked_in) | stop_words(language)
     own = words(compatible_form(text))
-    kept = (w for w in own if w.casefold() not in stops or (len(w) > 1 and w.isupper()))
-    return list(dict.fromkeys(term for word in kept for term in memory[word]))
+    names = (
+        frozenset[str]() if text.isupper() and len(own) > 1 else frozenset(filter(_is_name, own))
+    )
+    found = (
+        term
+        for word in own
+        if word in names or word.casefold() not in stops
+        for term in memory[word]
+        if word in names or term not in stops
+    )
+    return list(dict.fromkeys(found))
+
+
+def _is_name(word: str) -> bool:
+    """In capitals it is a word of its own: the operator OR, the abbreviation IT."""
+    return len(word) > 1 and word.isupper()
