@@ -163,11 +163,12 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
     """The terms of a question, without repeats, as documents in `language` have them.
 
     No stop word of English, of theirs or of the language it is asked in is one of them, nor what
-    comes down to one ("whats"): it would be the rarest. In capitals it is a name, unless all of
-    the question is in capitals.
+    comes down to an English one ("whats"; other lists hold words such as *Jahr*): it would be the
+    rarest. In capitals it is a name, unless all of the question is in capitals.
     """
     memory = _memory(language)
-    stops = stop_words("en") | stop_words(asked_in) | stop_words(language)
+    english = stop_words("en")
+    stops = english | stop_words(asked_in) | stop_words(language)
     own = words(compatible_form(text))
     names = (
         frozenset[str]() if text.isupper() and len(own) > 1 else frozenset(filter(_is_name, own))
@@ -177,7 +178,7 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
         for word in own
         if word in names or word.casefold() not in stops
         for term in memory[word]
-        if word in names or term not in stops
+        if word in names or term not in english
     )
     return list(dict.fromkeys(found))
 
