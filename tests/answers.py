@@ -33,7 +33,7 @@ from unified_flow.turns.results import (
 )
 from unified_flow.turns.store import Salvaged, TurnStore
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.turn_query import TurnQuery
+from unified_flow.turns.turn_index import TurnQuery
 from unified_flow.wiring import wire
 
 # A small model leaves four phases to rules. A test that scripts a model from a file in every phase

@@ -25,7 +25,8 @@ def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
 
 def turn_archive(home: Path | str | None) -> TurnArchive:
     """Of the home that is found from `home` (interventions.home.find_home)."""
-    return TurnArchive(turn_store(find_home(home)))
+    place = find_home(home)
+    return TurnArchive(turn_store(place), state_folder(place) / "turn_index.sqlite3")
 
 
 def session_store(home: Path) -> SessionStore:

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from interventions.retry.entry_points import with_lost_turns
 from tests.answers import QUESTION, Turns, open_entries, renumbered, scripted_flow
+from unified_flow.cli.turns import show_turn
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.phases.errors import SynthesisError
@@ -115,6 +116,17 @@ def with_value(record: dict[str, Any]) -> dict[str, Any]:
     if record["event"] != "phase_completed" or record["phase"] != "planner":
         return record
     return record | {"output": record["output"] | {"decision": "POSTPONE"}}
+
+
+def test_a_field_that_is_not_known_is_named_and_no_damage(
+    home: Path, docs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asyncio.run(_failed(home, docs))
+    rewritten(Turns(home).path(1) / NAME, lambda record: record | {"colour": "blue"})
+    show_turn("1", home=home)
+    told = capsys.readouterr()
+    assert "synthesis" in told.out
+    assert "does not know them: turn_started.colour, phase_started.colour" in told.err
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.stores import turn_archive
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.turn_query import TurnQuery
+from unified_flow.turns.turn_index import TurnQuery
 
 SCRIPT = script(planner=[looks("a"), looks("b", "c", tool="write"), COMPLETE])
 LATER = datetime(2100, 1, 1, tzinfo=UTC)

@@ -32,6 +32,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.stores import turn_store
 from unified_flow.turns.events import TurnResumed, this_process
 from unified_flow.turns.journal import NAME
 
@@ -116,6 +117,28 @@ def test_many_turns_are_given_up_by_one_command(home: Path, docs: Path) -> None:
     assert json.loads(cli(home, *which, "--yes", "--json").stdout)["abandoned"] == 0
 
 
+def test_who_stops_while_many_are_given_up_leaves_no_intervention_unmarked(
+    home: Path, docs: Path
+) -> None:
+    ask(home, docs, synthesis=DOWN)
+    ask(home, docs, planner=ValueError("another one"))
+
+    async def stopped_after_one() -> None:
+        def stop(done: int, total: int) -> None:
+            task.cancel()
+
+        turns, queue = turn_store(home), InterventionQueue(home)
+        task = asyncio.ensure_future(housekeeping.abandon_all(turns, queue, [1, 2], "", stop))
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stopped_after_one())
+    given_up = {t.turn_id for t in Turns(home).latest()[0] if t.status == "abandoned"}
+    assert 1 in given_up
+    marked = {entry["turn_id"] for entry in open_entries(home) if entry.get("superseded")}
+    assert marked == given_up
+
+
 def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)  # 1
     ask(home, docs, reflection=DOWN)  # 2
@@ -157,8 +180,35 @@ def test_last_is_the_newest_turn_also_if_it_is_damaged(home: Path, docs: Path) -
     ask(home, docs, synthesis=DOWN)
     ask(home, docs, synthesis=DOWN)
     Turns(home).journal(2).write_text("nothing of it is whole\n")
-    cli(home, "unified_flow", "turns", "abandon", "last", code=1)
+    cli(home, "unified_flow", "turns", "show", "last", code=1)
+    assert "turn 2 is abandoned" in cli(home, "unified_flow", "turns", "abandon", "last").stdout
     assert [turn.status for turn in Turns(home).latest()[0]] == ["failed"]
+
+
+def test_the_index_of_turns_is_made_anew_and_holds_nothing_that_is_gone(
+    home: Path, docs: Path
+) -> None:
+    ask(home, docs, synthesis=DOWN)
+    asyncio.run(scripted_flow(home, docs).process("s", "What is a node?"))
+    index = home / "shared_state/turn_index.sqlite3"
+    listed = ("unified_flow", "turns", "list", "--text", "NODE", "--jsonl")
+    before = cli(home, *listed).stdout
+    assert '"turn_id": 2' in before
+    assert before.count("turn_id") == 1
+    assert cli(home, *listed).stdout == before
+    for damage in (b"", b"no index" * 1000):
+        index.write_bytes(damage)
+        assert cli(home, *listed).stdout == before
+    with closing(sqlite3.connect(index)) as newer:
+        newer.execute("PRAGMA user_version = 99")
+    left = index.read_bytes()
+    assert cli(home, *listed).stdout == before
+    assert index.read_bytes() == left
+    index.unlink()
+    cli(home, *listed)
+    shutil.rmtree(home / "shared_state/turns/turn_000002")
+    assert cli(home, *listed).stdout == ""
+    assert b"node" not in index.read_bytes()
 
 
 def test_an_older_failure_of_a_turn_that_is_answered_is_superseded(home: Path, docs: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_damaged_turn_is_kept_up_to_the_damage_and_goes_on(home: Path, docs: P
     refused = cli(home, "unified_flow", "resume", "1", "--model", "embedded", code=2).stderr
     assert "unified-flow turns salvage 1" in refused
 
-    said = cli(home, "unified_flow", "turns", "salvage", "1")
+    said = cli(home, "unified_flow", "turns", "salvage", "last")
     assert "turn 1 is kept up to line" in said.stdout
     assert ": reflection has completed" in said.stdout
     assert "next: unified-flow resume 1" in said.stderr

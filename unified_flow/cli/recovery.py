@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from unified_flow.engine.dead_turns import DeadTurn
     from unified_flow.engine.services import Services
-    from unified_flow.turns.turn import Turn
+    from unified_flow.turns.turn_index import TurnRow
 
 ALL = "unified-flow turns recover --all"
 SHOWN = 5
@@ -86,26 +86,25 @@ def recover(
     elif everything:
         let_all_go_on(place, cut_off, note_text, canary, jobs=jobs, as_json=as_json)
     elif as_json:
-        say_object({"turns": [turn.as_row() for turn in cut_off]})
+        say_object({"turns": cut_off})
     else:
-        for turn in cut_off:
-            where = turn.stopped_in or turn.completed or "its beginning"
-            say(f"{turn.turn_id:>6}  cut off in {where}")
+        for row in cut_off:
+            say(f"{row['turn_id']:>6}  cut off in {row['stopped_in'] or 'no phase'}")
         note(f"next: {ALL}")
 
 
-def _cut_off(home: Path) -> list[Turn]:
+def _cut_off(home: Path) -> list[TurnRow]:
     from unified_flow.lib.threads import wait_for
     from unified_flow.stores import turn_archive
-    from unified_flow.turns.turn_query import TurnQuery
+    from unified_flow.turns.turn_index import TurnQuery
 
-    found, _ = wait_for(turn_archive(home).latest(None, TurnQuery(status="interrupted")))
+    found, _ = wait_for(turn_archive(home).select(None, TurnQuery(status="interrupted")))
     return found[::-1]
 
 
 def let_all_go_on(
     home: Path,
-    turns: Sequence[Turn],
+    turns: Sequence[TurnRow],
     note_text: str,
     canary: int | None,
     *,
@@ -116,7 +115,7 @@ def let_all_go_on(
     from interventions.retry.contract import RetryRequest
 
     retry_turns(
-        {turn.turn_id: None for turn in turns},
+        {row["turn_id"]: None for row in turns},
         home,
         RetryRequest(0, None, note_text or "the turns that were cut off went on", via="cli"),
         canary=canary,

@@ -157,7 +157,7 @@ def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
 def _turns_of(archive: TurnArchive, session: str | None, limit: int | None = None) -> list[Turn]:
     """Newest first."""
     from unified_flow.lib.threads import wait_for
-    from unified_flow.turns.turn_query import TurnQuery
+    from unified_flow.turns.turn_index import TurnQuery
 
     return wait_for(archive.latest(limit, TurnQuery(session=session)))[0]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.view.ribbon import took_text
 from unified_flow.cli.terminal import beginning, counted
@@ -51,6 +52,12 @@ def screen(turn: Turn, events: Sequence[AnyEvent], width: int) -> Iterator[str]:
         yield from answer[:ANSWER_LINES]
         if len(answer) > ANSWER_LINES:
             yield f"[… {counted(len(answer) - ANSWER_LINES, 'more line')}]"
+
+
+def unknown_fields(events: Sequence[AnyEvent]) -> list[str]:
+    """What another version of this program wrote and this one passes over."""
+    found = (f"{event.event}.{name}" for event in events for name in event.model_extra or ())
+    return list(dict.fromkeys(one_line(name)[:80] for name in found))
 
 
 def _lines(event: AnyEvent, width: int) -> list[str]:

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
     from interventions.queue import InterventionQueue
     from unified_flow.turns.archive import TurnArchive
-    from unified_flow.turns.store import TurnStore
-    from unified_flow.turns.turn import Turn
-    from unified_flow.turns.turn_query import TurnQuery
+    from unified_flow.turns.turn_index import TurnQuery, TurnRow
 
 # As `turns.turn.Status`, which takes too long to load for a list of options.
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -66,29 +64,25 @@ def list_turns(
     from unified_flow.stores import turn_archive
 
     query = _query(filters, home)
-
-    def kept(turn: Turn) -> tuple[dict[str, Any], str]:
-        return turn.as_row() | {"question": redact_text(turn.question)}, _line(turn)
-
-    found, damaged = wait_for(turn_archive(home).select(limit or None, query, kept))
+    found, damaged = wait_for(turn_archive(home).select(limit or None, query))
     for problem in damaged:
         note(f"skipped: {problem}")
-    rows = [row for row, _ in found]
+    rows = (row | {"question": redact_text(row["question"])} for row in found)
     if as_json:
-        say_object({"turns": rows})
+        say_object({"turns": list(rows)})
     elif as_jsonl:
         for row in rows:
             say_object(row)
-    elif not rows and not damaged:
+    elif found:
+        for row in rows:
+            say(_line(row))
+    elif not damaged:
         none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
         note(none_yet if query.is_empty else "no turn matches")
-    else:
-        for _, line in found:
-            say(line)
 
 
 def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
-    from unified_flow.turns.turn_query import TurnQuery
+    from unified_flow.turns.turn_index import TurnQuery
 
     given: dict[str, Any] = {**filters}
     given["session"] = session_named(given.get("session"), home)
@@ -126,8 +120,10 @@ def show_turn(
     unified-flow turns show last --full
     """
     from unified_flow.lib.threads import wait_for
+    from unified_flow.stores import turn_archive
 
-    archive, found = _turn_named(turn, home)
+    archive = turn_archive(home)
+    found = wait_for(archive.require(wait_for(archive.number(turn))))
     if as_json:
         from unified_flow.turns.sections import written
 
@@ -149,38 +145,22 @@ def show_turn(
             lines = turn_screen.screen(found, events, width())
         for line in lines:
             say(line)
+        if unknown := turn_screen.unknown_fields(events):
+            note(f"ignored, as this version does not know them: {', '.join(unknown)}")
         if not timeline:
             note(f"all of it: unified-flow turns show {found.turn_id} --full")
 
 
-def _turn_named(name: str, home: Path | None) -> tuple[TurnArchive, Turn]:
-    from unified_flow.errors.turns import NoSuchTurnError
-    from unified_flow.lib.threads import wait_for
-    from unified_flow.stores import turn_archive
-    from unified_flow.turns.archive import MAX_DIGITS
-
-    archive = turn_archive(home)
-    found = wait_for(archive.find(name))
-    if found is not None:
-        return archive, found
-    if name.isdecimal() and len(name) <= MAX_DIGITS:
-        raise wait_for(archive.no_such_turn(int(name)))
-    raise NoSuchTurnError(
-        f"there is no turn {name} in {archive.store.place()}",
-        hint="the turns: unified-flow turns list",
-    )
-
-
-def _line(turn: Turn) -> str:
+def _line(row: TurnRow) -> str:
     columns = width() if on_terminal() else 200
-    started = f"{turn.started_at:%m-%d %H:%M}" if turn.started_at else ""
-    where = f" at {turn.failure.phase}" if turn.failure else ""
-    if turn.status == "interrupted" and turn.visits:
-        where = f" in {turn.visits[-1].phase}"
-    if turn.resumed:
-        where += ", resumed" if turn.fork_of is None else f", fork of {turn.fork_of}"
-    head = f"{turn.turn_id:>6}  {started}  {turn.status + where:<26} "
-    return head + beginning(redact_text(turn.question), max(20, columns - len(head)))
+    started = (row["started_at"] or "")[5:16].replace("T", " ")
+    where = f" at {row['failed_phase']}" if row["failed_phase"] else ""
+    if row["status"] == "interrupted" and row["stopped_in"]:
+        where = f" in {row['stopped_in']}"
+    if row["resumed"]:
+        where += ", resumed" if row["fork_of"] is None else f", fork of {row['fork_of']}"
+    head = f"{row['turn_id']:>6}  {started}  {row['status'] + where:<26} "
+    return head + beginning(row["question"], max(20, columns - len(head)))
 
 
 def abandon(
@@ -208,18 +188,17 @@ def abandon(
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.stores import turn_store
+    from unified_flow.stores import turn_archive
 
     query = _query(filters, home)
     if (turn is None) == query.is_empty:
         raise typer.BadParameter("name one turn, or say which: --status failed --before 7d")
-    turns, queue = turn_store(find_home(home)), queue_at(home)
+    turns, queue = turn_archive(home), queue_at(home)
     if turn is None:
         _abandon_all(turns, queue, query, redact_text(reason), yes=yes, as_json=as_json)
         return
-    # By its number also one that cannot be read.
-    turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
-    marked = wait_for(housekeeping.abandon(turns, queue, turn_id, redact_text(reason)))
+    turn_id = wait_for(turns.number(turn))
+    marked = wait_for(housekeeping.abandon(turns.store, queue, turn_id, redact_text(reason)))
     if as_json:
         say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
     else:
@@ -228,7 +207,7 @@ def abandon(
 
 
 def _abandon_all(
-    turns: TurnStore,
+    turns: TurnArchive,
     queue: InterventionQueue,
     query: TurnQuery,
     reason: str,
@@ -237,19 +216,17 @@ def _abandon_all(
     as_json: bool,
 ) -> None:
     """Exits with 1 if one of them could not be given up."""
+    import asyncio
+
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.turns.archive import TurnArchive
     from unified_flow.turns.turn import FINISHED
 
-    def kept(turn: Turn) -> int:
-        return 0 if turn.status in FINISHED else turn.turn_id
-
-    found, damaged = wait_for(TurnArchive(turns).select(None, query, kept))
+    found, damaged = wait_for(turns.select(None, query))
     for problem in damaged:
         note(f"skipped: {problem}")
     # The oldest first, so that the next one that waits for the same fix is soon found.
-    chosen = sorted(filter(None, found))
+    chosen = [row["turn_id"] for row in reversed(found) if row["status"] not in FINISHED]
     if chosen and not yes:
         what = f"abandon {counted(len(chosen), 'turn')} ({_some(chosen)})"
         if not is_asked():
@@ -258,8 +235,9 @@ def _abandon_all(
             raise UsageError("nothing was changed")
     with progress_bar("abandoning", show=on_terminal()) as bar:
         progress = bar or (lambda *_: None)
-        doing = housekeeping.abandon_all(turns, queue, chosen, reason, progress)
-        done, marked, refused = wait_for(doing)
+        doing = housekeeping.abandon_all(turns.store, queue, chosen, reason, progress)
+        # In a loop of its own, which Ctrl-C ends only when the interventions are marked.
+        done, marked, refused = asyncio.run(doing)
     for why in refused:
         note(f"skipped: {one_line(redact_text(why))}")
     if as_json:
@@ -292,13 +270,12 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
     """
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
-    from unified_flow.stores import turn_store
+    from unified_flow.stores import turn_archive
 
-    # By its number, for it cannot be read.
-    turn_id = int(turn) if turn.isdecimal() else _turn_named(turn, home)[1].turn_id
-    turns = turn_store(find_home(home))
-    found = wait_for(housekeeping.salvage(turns, turn_id))
-    aside = f"{turns.place(turn_id)}/{found.event.aside}"
+    archive = turn_archive(home)
+    turn_id = wait_for(archive.number(turn))
+    found = wait_for(housekeeping.salvage(archive.store, turn_id))
+    aside = f"{archive.store.place(turn_id)}/{found.event.aside}"
     if as_json:
         kept = {"kept_lines": found.kept, "set_aside_lines": found.event.lines}
         say_object({"turn_id": turn_id, "status": found.turn.status, "aside": aside} | kept)

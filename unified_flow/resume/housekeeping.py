@@ -13,6 +13,7 @@ from interventions.errors import QueueError
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
+from unified_flow.lib.threads import to_the_end
 from unified_flow.resume.resumption import begin_run, open_turn, unwritable
 from unified_flow.turns.archive import TurnArchive, read_turn
 from unified_flow.turns.events import TurnAbandoned, this_process
@@ -28,8 +29,6 @@ async def abandon(turns: TurnStore, queue: InterventionQueue, turn_id: int, reas
     Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError,
     JournalVersionError, and RetrievalError for one that is damaged and in no intervention.
     """
-    by = this_process().user
-    why = f"turn {turn_id} was abandoned by {by}" + (f": {reason}" if reason else "")
     archive = TurnArchive(turns)
     unreadable: RetrievalError | None = None
     try:
@@ -40,13 +39,23 @@ async def abandon(turns: TurnStore, queue: InterventionQueue, turn_id: int, reas
         turn, unreadable = Turn(turn_id=turn_id), exc
     again = turn.status == "abandoned"
     if unreadable is None and not again:
-        async with await open_turn(turns, turn_id) as ledger:
-            if ledger.turn.status in FINISHED:
-                raise _nothing_to_give_up(ledger.turn)
-            await begin_run(turns, ledger, TurnAbandoned(by=by, reason=reason))
-    return await asyncio.to_thread(
-        _supersede, turn, queue, archive, why, again=again, unreadable=unreadable
-    )
+        await _give_up(turns, turn_id, reason)
+
+    def supersede() -> int:
+        keep = awaited_by_others(turn, queue, archive)
+        if again:
+            # The queue may have been locked, or the process killed, before all could be marked.
+            keep |= {entry["id"] for entry in queue.entries() if entry.get("superseded")}
+        return len(
+            queue.supersede(turn_id, _why(f"turn {turn_id} was", reason), keep=keep, via="cli")
+        )
+
+    marked = await asyncio.to_thread(supersede)
+    if unreadable is not None and not marked:
+        raise unreadable
+    if again and not marked:
+        raise _nothing_to_give_up(turn)
+    return marked
 
 
 async def abandon_all(
@@ -57,59 +66,48 @@ async def abandon_all(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[int, int, list[str]]:
     """Give all of them up: how many were, how many interventions are marked as superseded, and why
-    some were not. Raises StorageError."""
-    archive, refused = TurnArchive(turns), list[str]()
-    by = this_process().user
-    given_up: list[Turn] = []
-    for done, turn_id in enumerate(turn_ids, 1):
-        try:
-            async with await open_turn(turns, turn_id) as ledger:
-                if ledger.turn.status in FINISHED:
-                    raise _nothing_to_give_up(ledger.turn)
-                await begin_run(turns, ledger, TurnAbandoned(by=by, reason=reason))
-            given_up.append(Turn(turn_id=turn_id))
-        except (UnifiedFlowError, QueueError) as exc:
-            refused.append(str(exc))
-        progress(done, len(turn_ids))
-    named = f"turn {turn_ids[0]} was" if len(turn_ids) == 1 else f"{len(given_up)} turns were"
-    why = f"{named} abandoned by {by}" + (f": {reason}" if reason else "")
-    marked = await asyncio.to_thread(_supersede_all, given_up, queue, archive, why)
+    some were not. Raises StorageError. Cancelled, it marks those of the turns given up by then."""
+    given_up: dict[int, Turn] = {}
+    refused: list[str] = []
+
+    def supersede() -> int:
+        """By entry, of which each may hold thousands of them."""
+        named = f"turn {turn_ids[0]} was" if len(turn_ids) == 1 else f"{len(given_up)} turns were"
+        archive, looked_at, marked = TurnArchive(turns), set[str](), 0
+        for entry in filter(is_open, queue.entries()):
+            turn = next((given_up[each] for each in turns_of(entry) if each in given_up), None)
+            if turn is not None:
+                keep = looked_at | awaited_by_others(turn, queue, archive)
+                marked += len(
+                    queue.supersede(turn.turn_id, _why(named, reason), keep=keep, via="cli")
+                )
+                looked_at |= {e["id"] for e in queue.entries() if is_about(e, turn.turn_id)}
+        return marked
+
+    marked = 0
+    try:
+        for done, turn_id in enumerate(turn_ids, 1):
+            try:
+                await _give_up(turns, turn_id, reason)
+                given_up[turn_id] = Turn(turn_id=turn_id)
+            except (UnifiedFlowError, QueueError) as exc:
+                refused.append(str(exc))
+            progress(done, len(turn_ids))
+    finally:
+        marked = await to_the_end(asyncio.to_thread(supersede))
     return len(given_up), marked, refused
 
 
-def _supersede_all(
-    given_up: Sequence[Turn], queue: InterventionQueue, archive: TurnArchive, why: str
-) -> int:
-    """By entry, of which each may hold thousands of them."""
-    by_id, looked_at, marked = {turn.turn_id: turn for turn in given_up}, set[str](), 0
-    for entry in filter(is_open, queue.entries()):
-        turn = next((by_id[each] for each in turns_of(entry) if each in by_id), None)
-        if turn is not None:
-            keep = looked_at | awaited_by_others(turn, queue, archive)
-            marked += len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
-            looked_at |= {each["id"] for each in queue.entries() if is_about(each, turn.turn_id)}
-    return marked
+async def _give_up(turns: TurnStore, turn_id: int, reason: str) -> None:
+    async with await open_turn(turns, turn_id) as ledger:
+        if ledger.turn.status in FINISHED:
+            raise _nothing_to_give_up(ledger.turn)
+        given_up = TurnAbandoned(by=this_process().user, reason=reason)
+        await begin_run(turns, ledger, given_up)
 
 
-def _supersede(
-    turn: Turn,
-    queue: InterventionQueue,
-    archive: TurnArchive,
-    why: str,
-    *,
-    again: bool,
-    unreadable: RetrievalError | None,
-) -> int:
-    keep = awaited_by_others(turn, queue, archive)
-    if again:
-        # The queue may have been locked, or the process killed, before all could be marked.
-        keep |= {entry["id"] for entry in queue.entries() if entry.get("superseded")}
-    marked = len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
-    if unreadable is not None and not marked:
-        raise unreadable
-    if again and not marked:
-        raise _nothing_to_give_up(turn)
-    return marked
+def _why(named: str, reason: str) -> str:
+    return f"{named} abandoned by {this_process().user}" + (f": {reason}" if reason else "")
 
 
 async def salvage(turns: TurnStore, turn_id: int) -> Salvaged:

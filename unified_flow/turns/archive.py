@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from pathlib import Path
 
 from unified_flow.errors import RetrievalError
+from unified_flow.errors.sqlite import is_broken
 from unified_flow.errors.turns import NoSuchTurnError
 from unified_flow.turns.context_page import markdown
 from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
@@ -15,9 +17,7 @@ from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
 from unified_flow.turns.lines import other_version, remedy
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.turn_query import TurnQuery
-
-T = TypeVar("T")
+from unified_flow.turns.turn_index import TurnIndex, TurnQuery, TurnRow, opened
 
 
 async def read_turn(store: TurnStore, turn_id: int) -> tuple[Turn, list[AnyEvent]]:
@@ -55,13 +55,17 @@ def damaged(place: str, reason: str, turn_id: int | None = None) -> RetrievalErr
 
 LAST = "last"
 MAX_DIGITS = 15
+AT_ONCE = 250  # turns, between two commits of the index
+NO_LIMIT = 10**15
 
 
 @dataclass(frozen=True)
 class TurnArchive:
-    """Reads turns back from their store."""
+    """Reads turns back from their store. `index` is where the index of them lies; without it each
+    list reads them all."""
 
     store: TurnStore
+    index: Path | None = None
 
     async def load(self, turn_id: int) -> Turn | None:
         """None if there is no such turn. Raises RetrievalError for a damaged journal.
@@ -101,23 +105,39 @@ class TurnArchive:
                 f"{self.store.place(turn_id)}",
                 hint="ask its question again; unified-flow turns prune removes it",
             )
+        return self._no_turn(turn_id)
+
+    def _no_turn(self, name: int | str) -> NoSuchTurnError:
         return NoSuchTurnError(
-            f"there is no turn {turn_id} in {self.store.place()}",
+            f"there is no turn {name} in {self.store.place()}",
             hint="the turns: unified-flow turns list",
         )
 
     async def find(self, name: str) -> Turn | None:
-        """A turn by its number or request id; `last` is the newest. Raises as `load` does, also
-        for a newest one that is damaged: another must not be taken for it."""
-        if name == LAST:
-            for newest in reversed(await self.store.ids()):
-                if (turn := await self.load(newest)) is not None:
-                    return turn
+        """The turn of that `number`. Raises as `load` does."""
+        try:
+            return await self.load(await self.number(name))
+        except NoSuchTurnError:
             return None
+
+    async def number(self, name: str) -> int:
+        """A turn by its number or request id; `last` is the newest, also if it is damaged: another
+        must not be taken for it. Raises NoSuchTurnError, but not for a number."""
         if name.isdecimal() and len(name) <= MAX_DIGITS:
-            return await self.load(int(name))
-        turn_id = await self._asked_as(name)
-        return await self.load(turn_id) if turn_id is not None else None
+            return int(name)
+        found = await (self._newest() if name == LAST else self._asked_as(name))
+        if found is None:
+            raise self._no_turn(name)
+        return found
+
+    async def _newest(self) -> int | None:
+        for turn_id in reversed(await self.store.ids()):
+            try:
+                if await self.load(turn_id) is not None:
+                    return turn_id
+            except RetrievalError:
+                return turn_id
+        return None
 
     async def _asked_as(self, request_id: str) -> int | None:
         """The newest. Reads only the first line of each journal: a mistyped id must not cost
@@ -130,29 +150,66 @@ class TurnArchive:
         return None
 
     async def latest(self, limit: int | None, query: TurnQuery) -> tuple[list[Turn], list[str]]:
-        """The newest turns, and what is wrong with those that cannot be read."""
-        return await self.select(limit, query, lambda turn: turn)
+        """`select`, each read whole."""
+        rows, damaged = await self.select(limit, query)
+        turns = [await self.load(row["turn_id"]) for row in rows]
+        return [turn for turn in turns if turn is not None], damaged
 
-    async def select(
-        self, limit: int | None, query: TurnQuery, keep: Callable[[Turn], T]
-    ) -> tuple[list[T], list[str]]:
-        """`latest`, of which only what `keep` makes of each turn is kept in memory."""
-        kept: list[T] = []
+    async def select(self, limit: int | None, query: TurnQuery) -> tuple[list[TurnRow], list[str]]:
+        """The newest turns that `query` takes, and what is wrong with those that cannot be read."""
+        try:
+            return await self._select(self.index, limit or NO_LIMIT, query)
+        except (OSError, sqlite3.Error) as exc:
+            # The disk is full or read-only, or the index damaged or a newer version's.
+            if isinstance(exc, sqlite3.DatabaseError) and is_broken(exc) and self.index is not None:
+                self.index.unlink(missing_ok=True)
+            return await self._select(None, limit or NO_LIMIT, query)
+
+    async def _select(
+        self, path: Path | None, limit: int, query: TurnQuery
+    ) -> tuple[list[TurnRow], list[str]]:
+        rows: list[TurnRow] = []
         damaged: list[str] = []
-        for turn_id in reversed(await self.store.ids()):
-            if limit is not None and len(kept) >= limit:
-                break
+        ids = await self.store.ids()
+        with opened(path) as index:
+            high = NO_LIMIT
+            while len(rows) < limit and high:
+                ids, some = ids[:-AT_ONCE], ids[-AT_ONCE:]
+                low = ids[-1] + 1 if ids else 0  # and so what is gone in between is dropped too
+                passing = await self._refresh(index, some, low, high, damaged)
+                rows += index.rows(query, low, high, limit - len(rows))
+                index.drop(passing)
+                index.commit()
+                high = low - 1 if ids else 0
+        return rows, damaged
+
+    async def _refresh(
+        self, index: TurnIndex, turn_ids: Sequence[int], low: int, high: int, damaged: list[str]
+    ) -> list[int]:
+        """Bring the index up to date from `low` to `high`. Returns those that it is to keep no
+        longer than this: turns that run, or whose user wants none kept."""
+        gone, passing = index.marks(low, high), list[int]()
+        for turn_id in reversed(turn_ids):
+            mark = await self.store.mark(turn_id)
+            if mark is None or gone.get(turn_id) == mark:
+                if mark is not None:
+                    del gone[turn_id]
+                continue
             try:
                 turn = await self.load(turn_id)
             except RetrievalError as exc:
                 damaged.append(str(exc))
                 continue
+            if turn is not None:
+                gone.pop(turn_id, None)
+                index.keep(turn, mark)
+                if turn.status == "running" or not turn.persist:
+                    passing.append(turn_id)
             # One whose number alone is taken is just being begun, or never was.
-            if turn is None and await self._was_emptied(turn_id):
+            elif await self._was_emptied(turn_id):
                 damaged.append(str(await self.no_such_turn(turn_id)))
-            if turn is not None and query.takes(turn):
-                kept.append(keep(turn))
-        return kept, damaged
+        index.drop(gone)
+        return passing
 
     async def _was_emptied(self, turn_id: int) -> bool:
         """A power cut, or a hand: a journal without its first line that no process writes."""

@@ -195,6 +195,7 @@ class Turn:
             "taken_over": self.taken_over,
             "fork_of": self.fork_of,
             "failed_phase": self.failure.phase if self.failure else None,
+            "stopped_in": self.stopped_in,
             "intervention_id": self.failure.intervention_id if self.failure else None,
         }
 
