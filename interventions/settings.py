@@ -42,11 +42,16 @@ class NotificationSettings:
 
 @dataclass(frozen=True)
 class RetentionSettings:
-    """What `interventions doctor` lets go of, where 0 keeps everything, and `turns prune`."""
+    """What `interventions doctor` lets go of (the archive), and `turns prune` (the rest); 0 keeps
+    everything. A MB is 1,000,000 bytes."""
 
     archive_days: float = described(0.0, "days that a closed intervention stays in the archive")
     archive_entries: int = described(0, "closed interventions that stay in the archive")
-    turns_days: float = described(30.0, "days after which `turns prune` deletes a turn")
+    turns_days: float = described(30.0, "days that a finished turn stays")
+    turns_mb: float = described(0.0, "MB that turns take at most; the oldest finished ones go")
+    sessions_days: float = described(0.0, "days that a session stays after its last answer")
+    logs_days: float = described(0.0, "days that error logs and the query log stay")
+    logs_mb: float = described(0.0, "MB that those logs take at most; the oldest days go")
 
 
 def queue_settings(home: Path) -> QueueSettings:

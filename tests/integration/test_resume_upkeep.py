@@ -157,6 +157,27 @@ def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Pat
     assert json.loads(cli(home, *prune).stdout) == {"turns": [1], "removed": 1}
 
 
+def test_prune_takes_what_retention_does_not_keep(home: Path, docs: Path) -> None:
+    for _ in range(3):
+        ask(home, docs)
+    ask(home, docs, synthesis=DOWN)
+    logs = home / "logs"
+    for name in ("errors/2020-01-01", "rag_queries-2020-01-01", "errors/emergency_2020-01-01"):
+        (logs / f"{name}.jsonl").write_text("{}\n")
+    settings = home / "unified_flow.toml"
+    settings.write_text("[retention]\nlogs_days = 30\nsessions_days = 1e-9\nturns_mb = 1e-6\n")
+    prune = ("unified_flow", "turns", "prune", "--json")
+    would = json.loads(cli(home, *prune, "--dry-run").stdout)
+    assert json.loads(cli(home, *prune).stdout) == would | {"removed": 3}
+    assert would["turns"] == [1, 2, 3]  # the failed one is needed
+    assert would["sessions"] == ["s"]
+    assert would["logs"] == ["2020-01-01.jsonl", "rag_queries-2020-01-01.jsonl"]
+    assert (logs / "errors/emergency_2020-01-01.jsonl").exists()
+    assert [turn.turn_id for turn in Turns(home).latest()[0]] == [4]
+    request = Turns(home).latest()[0][0].request_id
+    assert "failed" in cli(home, "unified_flow", "trace", request).stdout
+
+
 def test_a_turn_is_shown_on_a_screen(home: Path, docs: Path) -> None:
     """At any width, with each passage once, and its phases over time."""
     ask(home, docs, synthesis=RuntimeError("down " * 200))

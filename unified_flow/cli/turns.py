@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import typer
@@ -291,7 +292,7 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
 def prune(
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", help="12h, 30d, … [default: turns_days under [retention]]"),
+        typer.Option("--older-than", help="12h, 30d, … [default: as [retention] says]"),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
     as_json: options.AsJson = False,
@@ -299,7 +300,8 @@ def prune(
 ) -> None:
     """Delete old turns: answered, asked back, abandoned, or failed with a closed intervention.
 
-    Never one that an open intervention is about, that was interrupted, nor the newest.
+    Never one that an open intervention is about, that was interrupted, nor the newest. Without
+    --older-than also turns, sessions and logs beyond what [retention] keeps.
 
     \b
     unified-flow turns prune --older-than 30d --dry-run
@@ -310,19 +312,31 @@ def prune(
     from interventions.settings import retention_settings
     from interventions.times import parse_duration, utc_now
     from unified_flow.lib.threads import wait_for
-    from unified_flow.resume import housekeeping
-    from unified_flow.stores import turn_store
+    from unified_flow.resume import housekeeping, retention
+    from unified_flow.stores import session_store, turn_store
 
-    kept = timedelta(days=retention_settings(find_home(home)).turns_days)
-    age = kept if older_than is None else parse_duration(older_than)
+    place, now = find_home(home), utc_now()
+    kept, queue, turns = retention_settings(place), queue_at(home), turn_store(place)
+    age = timedelta(days=kept.turns_days) if older_than is None else parse_duration(older_than)
     if age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
-    turns, before = turn_store(find_home(home)), utc_now() - age
-    keep = queue_at(home).turns_needed
+    keep, before = queue.turns_needed, now - age
     chosen = wait_for(housekeeping.prunable(turns, keep(), before))
+    more = retention.Outdated([], [])
+    if older_than is None:
+        with closing(session_store(place)) as sessions:
+            more = retention.prune_rest(queue, sessions, kept, now, dry_run=dry_run)
     done = 0
     if not dry_run:
         done = wait_for(housekeeping.prune(turns, chosen, keep=keep, before=before))
+    if older_than is None and kept.turns_mb:
+        beyond = wait_for(retention.oversized(turns, keep(), kept.turns_mb * retention.MB, now))
+        if not dry_run:
+            done += wait_for(housekeeping.prune(turns, beyond, keep=keep))
+        chosen = sorted({*chosen, *beyond})
     names = ", ".join(map(str, chosen)) or "none"
     said = f"would delete: {names}" if dry_run else f"deleted {done}: {names}"
-    say_result(as_json, {"turns": chosen, "removed": done}, said)
+    if more.sessions or more.logs:
+        said += f"; {counted(len(more.sessions), 'session')}, {counted(len(more.logs), 'log file')}"
+    value = {"turns": chosen, "removed": done, "sessions": list(more.sessions)}
+    say_result(as_json, value | {"logs": [path.name for path in more.logs]}, said)

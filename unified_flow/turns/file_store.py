@@ -154,6 +154,16 @@ class FileTurnStore(TurnStore):
 
         return await asyncio.to_thread(look)
 
+    async def sizes(self) -> dict[int, int]:
+        def look() -> dict[int, int]:
+            sizes = dict.fromkeys(self._ids(), 0)
+            for turn_id in sizes:
+                with suppress(FileNotFoundError), os.scandir(self._folder(turn_id)) as files:
+                    sizes[turn_id] = sum(file.stat().st_size for file in files)
+            return sizes
+
+        return await asyncio.to_thread(look)
+
     async def is_held(self, turn_id: int) -> bool:
         return self._is_held(turn_id)
 

@@ -86,6 +86,9 @@ class InMemoryTurnStore(TurnStore):
     async def marks(self) -> dict[int, TurnMark]:
         return {n: mark for n in sorted(self._turns) if (mark := await self.mark(n)) is not None}
 
+    async def sizes(self) -> dict[int, int]:
+        return {n: mark.size or 0 for n, mark in (await self.marks()).items()}
+
     async def is_held(self, turn_id: int) -> bool:
         found = self._turns.get(turn_id)
         return found is not None and found.held

@@ -133,6 +133,10 @@ class TurnStore(Protocol):
         """Of all turns, oldest first."""
         ...
 
+    async def sizes(self) -> dict[int, int]:
+        """The bytes that each turn takes, large values and pages with it."""
+        ...
+
     async def is_held(self, turn_id: int) -> bool:
         """Whether somebody runs it now. Raises OSError if that cannot be told."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Self
 
@@ -142,16 +143,32 @@ class QueryLog:
         """Raises OSError if it is not written whole."""
         jsonl.append(self._path, encode(line.model_dump(mode="json")))
 
+    def put_aside(self, day: date) -> None:
+        """Begin a new file, so that the lines up to `day` can be removed as one. A writer that is
+        at it ends its line in the old one. Raises OSError."""
+        if (
+            self._path.exists()
+            and not (aside := self._path.with_stem(f"rag_queries-{day}")).exists()
+        ):
+            self._path.rename(aside)
+
+    def aside(self) -> list[Path]:
+        """`rag_queries-YYYY-MM-DD.jsonl`, the oldest first."""
+        return sorted(self._path.parent.glob("rag_queries-????-??-??.jsonl"))
+
     def of_request(self, request_id: str) -> Iterator[RequestLine]:
         """Oldest first. Lines that are torn or foreign are of no request. Raises OSError."""
-        if not self._path.exists():
-            return
         wanted = json.dumps(request_id, ensure_ascii=False).encode()
-        with self._path.open("rb") as log:
-            for raw in log:
+        for path in (*self.aside(), self._path):
+            for raw in _lines(path):
                 if wanted not in raw:
                     continue
                 with suppress(ValueError):
                     line = RequestLine.model_validate_json(raw)
                     if line.request_id == request_id:
                         yield line
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with suppress(FileNotFoundError), path.open("rb") as log:
+        yield from log
