@@ -47,7 +47,7 @@ def screen(turn: Turn, events: Sequence[AnyEvent], width: int) -> Iterator[str]:
         answer = [
             row
             for line in redact(turn.response, WHOLE).splitlines()
-            for row in _wrapped(line, width)
+            for row in textwrap.wrap(line, width)
         ]
         yield from answer[:ANSWER_LINES]
         if len(answer) > ANSWER_LINES:
@@ -74,7 +74,7 @@ def _lines(event: AnyEvent, width: int) -> list[str]:
             message = redact(f"{event.error_type}: {event.error_message}", WHOLE)
             hint = redact(event.hint or "", WHOLE)
             more = (("hint:", hint), ("intervention", event.intervention_id))
-            told = _wrapped(message, width - 2)[:FAILURE_LINES]
+            told = textwrap.wrap(message, width - 2)[:FAILURE_LINES]
             told += [f"{name} {text}" for name, text in more if text]
             took = took_text(event.duration_ms)
             return [f"{_label(event)} {took:>10}  failed", *(f"  {line}" for line in told)]
@@ -110,10 +110,6 @@ def _result(result: dict[str, Any]) -> str:
 
 def _clipped(line: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width)
 
 
 def timeline(events: Sequence[AnyEvent], width: int) -> Iterator[str]:

@@ -5,19 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.secrets.redaction import WHOLE, redact
-from unified_flow.turns.events import (
-    AnyEvent,
-    GuardrailChecked,
-    PhaseCompleted,
-    PhaseFailed,
-    TurnAbandoned,
-    TurnCompleted,
-    TurnInterrupted,
-    TurnResumed,
-    TurnSalvaged,
-    TurnStarted,
-    TurnTakenOver,
-)
+from unified_flow.turns import events
+from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.fold import OUTPUT
 from unified_flow.turns.journal import encode
 
@@ -28,18 +17,18 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
     """`clean`: what a phase found without secrets, which only its structure may tell; as text
     they are everywhere the reader's to redact."""
     match event:
-        case TurnStarted():
+        case events.TurnStarted():
             return (
                 f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
                 f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
             ) + (f"\nFork of turn {event.fork_of}\n" if event.fork_of else "")
-        case PhaseCompleted():
+        case events.PhaseCompleted():
             again = f", visit {event.visit}" if event.visit > 1 else ""
             head = (
                 f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
             )
             return head + _body(redact(event.output, WHOLE) if clean else event.output)
-        case PhaseFailed():
+        case events.PhaseFailed():
             kind = ", ".join(filter(None, (event.category, event.severity)))
             more = (("caused by", event.cause), ("hint:", event.hint))
             told = [f"{name} {text}" for name, text in more if text]
@@ -49,20 +38,20 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
                 f"{_quoted(f'{event.error_type}: {event.error_message}')}\n\n"
                 + "".join(f"{line}\n" for line in told)
             )
-        case TurnResumed():
+        case events.TurnResumed():
             head = f"\nResumed at {event.phase} by {event.by}, {event.at:%F %T} UTC\n"
             return head + _edited(redact(event.edited, WHOLE) if clean else event.edited)
-        case TurnTakenOver():
+        case events.TurnTakenOver():
             return f"\nTaken over by {event.runner}, {event.at:%F %T} UTC\n"
-        case TurnAbandoned():
+        case events.TurnAbandoned():
             return f"\nAbandoned by {event.by}: {event.reason}\n"
-        case TurnSalvaged():
+        case events.TurnSalvaged():
             return f"\nSalvaged by {event.by}: {event.lines} damaged lines are in {event.aside}\n"
-        case GuardrailChecked() if event.decision != "pass":
+        case events.GuardrailChecked() if event.decision != "pass":
             return f"\nGuardrail ({event.stage}): {event.decision}, {event.reason}\n"
-        case TurnInterrupted():
+        case events.TurnInterrupted():
             return f"\nInterrupted in {event.phase or 'no phase'}: {event.reason}\n"
-        case TurnCompleted():
+        case events.TurnCompleted():
             kept = "" if event.saved or event.status != "answered" else ", not saved"
             return f"\n{event.status.capitalize()}{kept} after {event.duration_ms:.0f} ms.\n"
         case _:

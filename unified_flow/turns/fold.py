@@ -7,33 +7,14 @@ from disk stands exactly where it stood.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import reduce
 from typing import Any, Literal, TypeVar, assert_never
 
 from pydantic import TypeAdapter, ValidationError
 
-from unified_flow.turns import results
-from unified_flow.turns.events import (
-    AnyEvent,
-    GuardrailChecked,
-    HistoryRead,
-    ModelCalled,
-    ModelFailed,
-    Observed,
-    PhaseCompleted,
-    PhaseFailed,
-    PhaseStarted,
-    TextArrived,
-    ToolCompleted,
-    ToolStarted,
-    TurnAbandoned,
-    TurnCompleted,
-    TurnInterrupted,
-    TurnResumed,
-    TurnSalvaged,
-    TurnStarted,
-    TurnTakenOver,
-)
+from unified_flow.turns import events, results
+from unified_flow.turns.events import AnyEvent, Observed, PhaseCompleted, PhaseFailed, TurnResumed
 from unified_flow.turns.lines import unlike
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
@@ -62,9 +43,9 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
 # The `phase` of an intervention about a failed check: no phase, but retried as one.
 GUARDRAILS = "guardrails"
 HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
-
-
 RESULT = TypeAdapter(results.ToolResult)
+# What a turn has from its first event, by the same name.
+BEGUN_WITH = events.TurnStarted.model_fields.keys() & {each.name for each in fields(Turn)}
 
 
 class JournalOrderError(Exception):
@@ -81,40 +62,27 @@ class UnknownValueError(JournalOrderError):
     """An intact event with a phase or a value of another version of the program."""
 
 
-def fold(events: Iterable[AnyEvent]) -> Turn:
+def fold(journal: Iterable[AnyEvent]) -> Turn:
     """Raises JournalOrderError."""
-    return reduce(apply, events, Turn())
+    return reduce(apply, journal, Turn())
 
 
 def apply(turn: Turn, event: Observed) -> Turn:
     """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
-    if isinstance(event, PhaseStarted | PhaseCompleted | PhaseFailed) and event.phase not in OUTPUT:
+    if (
+        isinstance(event, events.PhaseStarted | PhaseCompleted | PhaseFailed)
+        and event.phase not in OUTPUT
+    ):
         raise UnknownValueError(event, turn, f"there is no phase {event.phase!r} here")
     match event:
-        case TextArrived():
+        case events.TextArrived():
             return turn
-        case TurnStarted():
-            return Turn(
-                turn_id=event.turn_id,
-                session_id=event.session_id,
-                request_id=event.request_id,
-                user_id=event.user_id,
-                channel=event.channel,
-                question=event.question,
-                policy=event.policy,
-                started_at=event.at,
-                config_digest=event.config_digest,
-                asked_with=event.asked_with,
-                environment=event.environment,
-                runner=event.runner,
-                runs_since=event.at,
-                persist=event.persist,
-                fork_of=event.fork_of,
-                earlier_than=event.earlier_than,
-            )
+        case events.TurnStarted():
+            same = {name: getattr(event, name) for name in BEGUN_WITH}
+            return Turn(started_at=event.at, runs_since=event.at, **same)
         case TurnResumed():
             return _resume(turn, event)
-        case TurnTakenOver():
+        case events.TurnTakenOver():
             return changed(
                 turn.interrupted(),
                 status="running",
@@ -124,13 +92,13 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 runs_since=event.at,
                 taken_over=turn.taken_over + 1,
             )
-        case TurnAbandoned():
+        case events.TurnAbandoned():
             return changed(turn, status="abandoned", visits=cut_off(turn.visits))
-        case TurnSalvaged():
+        case events.TurnSalvaged():
             stopped = turn.interrupted() if turn.status == "running" else turn
             lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
             return changed(stopped, writes=(*turn.writes, *lost))
-        case PhaseStarted():
+        case events.PhaseStarted():
             visit = Visit(
                 event.phase,
                 event.visit,
@@ -140,17 +108,17 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 recipe_digest=event.recipe_digest,
             )
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
-        case HistoryRead():
+        case events.HistoryRead():
             return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
-        case ModelCalled() | ModelFailed():
+        case events.ModelCalled() | events.ModelFailed():
             calls = turn.counters.model_calls + 1
             return changed(turn, counters=changed(turn.counters, model_calls=calls))
-        case ToolStarted():
+        case events.ToolStarted():
             if "writes" not in event.access:
                 return turn
             write = Write(event.call, event.tool, event.args)
             return changed(turn, writes=(*turn.writes, write))
-        case ToolCompleted():
+        case events.ToolCompleted():
             result = _valid(RESULT, event.output, turn, event)
             done = {**turn.tools_done, event.call: result}
             given = None if turn.given and turn.given.tool == result.tool else turn.given
@@ -175,11 +143,11 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 retry=retry,
                 retry_count=tried,
             )
-        case GuardrailChecked():
+        case events.GuardrailChecked():
             return _checked(turn, event)
-        case TurnInterrupted():
+        case events.TurnInterrupted():
             return turn.interrupted()
-        case TurnCompleted():
+        case events.TurnCompleted():
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
             )
@@ -202,7 +170,7 @@ def _valid(
         raise UnknownValueError(event, turn, unlike(exc, within=within)) from exc
 
 
-def _checked(turn: Turn, event: GuardrailChecked) -> Turn:
+def _checked(turn: Turn, event: events.GuardrailChecked) -> Turn:
     retry = turn.retry
     if retry is not None and retry.phase == GUARDRAILS and event.decision == "pass":
         retry = changed(retry, passed=True)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,27 +189,19 @@ class SessionStore(Sessions):
         return saved
 
     def take_back(self, turn: Turn) -> int:
-        """`remove` what this turn has left here, and nothing that another one has."""
-        query = "SELECT id FROM messages WHERE session_id = ? AND turn_id = ?"
-        rows = self._read(query, (turn.session_id, turn.turn_id))
-        return self.remove(uuid.UUID(message) for (message,) in rows)
-
-    def remove(self, ids: Iterable[uuid.UUID]) -> int:
-        """Take messages back, and all that their turns had left here; how many messages that were.
-        What was never kept is no error. Raises RetrievalError."""
+        """Remove what this turn has left here, and nothing that another one has; how many messages
+        that were. What was never kept is no error."""
         if not self.path.exists():
             return 0
-        removed = 0
         with self._open() as connection, connection:
-            for message in map(str, ids):
-                for (turn_id,) in connection.execute(
-                    "SELECT turn_id FROM messages WHERE id = ?", (message,)
-                ).fetchall():
-                    connection.execute("DELETE FROM turns WHERE turn_id = ?", (turn_id,))
-                    connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn_id,))
-                gone = connection.execute("DELETE FROM messages WHERE id = ?", (message,))
-                removed += gone.rowcount
-        return removed
+            gone = connection.execute(
+                "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
+                (turn.session_id, turn.turn_id),
+            )
+            if gone.rowcount:
+                connection.execute("DELETE FROM turns WHERE turn_id = ?", (turn.turn_id,))
+                connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
+        return gone.rowcount
 
     def user_of(self, session_id: str) -> str | None:
         """Whose the session's last turn is; None for an unknown session."""
