@@ -36,7 +36,6 @@ def model_call(
         temperature=head.temperature,
         max_tokens=head.token_budget,
         budgets=head.budgets,
-        best_last=head.best_last,
         top_p=head.top_p,
         stream=stream,
     )
@@ -46,6 +45,4 @@ def request_digest(call: ModelCall) -> str:
     """Covers everything that decides the answer but the model itself."""
     seen = [call.prompt, call.query, call.sections, call.budgets]
     seen += [call.temperature, call.top_p, call.max_tokens]
-    if call.best_last:  # which older journals do not know
-        seen.append("best_last")
     return digest([call.output.__name__, *seen])

@@ -19,8 +19,7 @@ class ModelCall:
 
     `output` is the pydantic model that the reply, a JSON object, must fit. `prompt` is the
     recipe's instruction; `query` the user's question as it was typed;
-    `sections` what the recipe lets the phase read, `budgets` how many tokens of a section;
-    `best_last` shows the passages in reverse, the best next to the question.
+    `sections` what the recipe lets the phase read, `budgets` how many tokens of a section.
     """
 
     phase: str
@@ -31,7 +30,6 @@ class ModelCall:
     temperature: float
     max_tokens: int
     budgets: Mapping[str, int] = field(default_factory=dict)
-    best_last: bool = False
     top_p: float | None = None
     stream: Stream | None = field(default=None, compare=False)
 

@@ -68,8 +68,6 @@ def prompt(call: ModelCall) -> Prompt:
     """Raises PromptTooLargeError."""
     sections, passages, left_out = fitted(call.sections, call.budgets, call.phase, call.query)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
-    if call.best_last:
-        passages = passages[::-1]
     found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
     drafts = replace(sections, synthesis=None) if call.output is Draft else sections
@@ -137,12 +135,14 @@ def _turn(turn: PriorTurn) -> str:
 
 
 def _call(result: ToolResult) -> str:
-    """What was looked up, in a line."""
+    """What was looked up, in a line; without a number, which a small model takes for the answer."""
     if not result.success:
         return f"{result.tool}: {result.result}"
     found = result.result if isinstance(result.result, dict) else {}
     head = f"{result.tool} {_json(found['query'])}" if "query" in found else result.tool
-    return f"{head}: {len(result.claims)} found" if "passages" in found else f"{head}: done"
+    if "passages" in found:
+        return f"{head}: {'found' if result.claims else 'nothing found'}"
+    return f"{head}: done"
 
 
 def _document(shown: ShownPassage, marked: Sequence[str]) -> str:

@@ -35,8 +35,7 @@ class Head(BaseModel):
     """`token_budget` bounds what the phase writes, in tokens; `budgets` what it is shown of a
     section (`models/prompt.py`). `top_p` is the share of probability that is drawn from,
     whatever the temperature. `model` overrides the role's. `rules` says that a small model leaves
-    the phase to rules, which measure better here. `best_last` shows the passages in reverse, the
-    best next to the question: a small model heeds what it read last.
+    the phase to rules, which measure better here.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +48,6 @@ class Head(BaseModel):
     budgets: dict[str, Annotated[int, Field(ge=1)]] = {}
     model: str | None = None
     rules: bool = False
-    best_last: bool = False
 
     @field_validator("reads")
     @classmethod

@@ -134,7 +134,7 @@ def test_documents_are_numbered_best_first_with_their_source_and_heading() -> No
         '<document number="3" source="calculate">\n{"value": 42}\n</document>',
     )
     assert told.index(first) < told.index(second) < told.index(third)
-    assert 'doc.search "queue": 2 found\n' in told
+    assert 'doc.search "queue": found\n' in told
 
 
 def test_a_tool_is_one_line_with_its_arguments_and_types() -> None:

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-
 import pytest
 
 from tests.unit.models.calls import call
@@ -103,13 +100,6 @@ def test_a_prompt_says_what_it_leaves_out() -> None:
     assert "(5 passages of lower rank left out)" in told
     assert made.left_out == {"passages": 5}
     assert estimate_tokens(told) < 600
-
-
-def test_the_best_passage_may_stand_next_to_the_question() -> None:
-    usual = call(sections=Sections(coordinator=(found("a", 9),)), budgets={"passages": 500})
-    told = prompt(replace(usual, best_last=True)).messages[1]["content"]
-    assert re.findall('document number="(.)"', told) == ["4", "3", "2", "1"]
-    assert told.index("a:1") < told.index("<original_query>")
 
 
 def test_a_passage_that_several_searches_found_is_shown_once() -> None:
