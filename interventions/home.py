@@ -118,7 +118,7 @@ def replace_private(path: Path, text: str) -> None:
         raise
 
 
-def open_temporary(path: Path) -> tuple[int, str]:
+def open_temporary(path: Path | str) -> tuple[int, str]:
     """(descriptor, name) of a new file beside `path`, under a name that nobody can guess."""
     folder, _, file = str(path).rpartition("/")
     name = f"{folder}/.{file.rpartition('.')[0] or file}.{os.urandom(8).hex()}.tmp"
@@ -142,7 +142,7 @@ def sweep_temporary(path: Path) -> None:
             left.unlink()
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Make the names in `folder` durable. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -179,7 +179,7 @@ def create_private(path: Path) -> None:
         os.close(open_private(path, os.O_RDWR | os.O_EXCL))
 
 
-def give_to_owner(made: int | Path, folder: Path) -> None:
+def give_to_owner(made: int | Path, folder: Path | str) -> None:
     """What root makes in a folder belongs to its owner, and what is made in one that its group may
     write to is the group's too."""
     with suppress(OSError):  # of another user, who was quicker

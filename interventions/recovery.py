@@ -94,6 +94,7 @@ def _restore(work: Transaction, queue: InterventionQueue, actor: Actor, result: 
             del found[name]
     lost = sorted(found.values(), key=lambda entry: entry["created_at"])
     kept, work.to_archive = make_room((*lost, *work.state.entries), queue.limits.max_size)
+    work.changed = {entry["id"]: entry for entry in kept if entry["id"] in found}
     # Dropped failures are counted in the emergency log.
     admitted = dict(files.admitted() | Counter(work.state.admitted))
     work.state = replace(work.state, entries=kept, admitted=admitted)

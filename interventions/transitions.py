@@ -22,6 +22,7 @@ from interventions.entry import (
     EntryFields,
     Resolution,
     Transition,
+    complete,
     is_open,
     state_of,
 )
@@ -131,8 +132,9 @@ def change(
     actor: Actor,
     max_size: int,
 ) -> Entry:
-    """Write the fields and the line of the journal into the transaction; the entry after it."""
-    after: Entry = {**before, **fields, "version": before["version"] + 1}
+    """Write the fields and the line of the journal into the transaction; the entry after it.
+    Raises ArgumentError for one that could not be read again."""
+    after = complete({**before, **fields, "version": before["version"] + 1})
     work.store(after, max_size)
     work.to_journal.append(
         {

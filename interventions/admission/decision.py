@@ -36,56 +36,44 @@ _MERGED_TEXT = 2_000
 @dataclass(frozen=True)
 class Decision:
     """`target` is the entry that takes the failure; `closes` the retried entry that got past it;
-    `detail` is why it is dropped.
-
-    `known` says that the same failure is open already, as an entry or inside one.
-    """
+    `detail` is why it is dropped."""
 
     kind: AdmissionKind
     reason: str = ""
     target: Entry | None = None
     closes: Entry | None = None
-    known: bool = False
     detail: str = ""
 
 
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
     open_entries = open_ones(entries)
     same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
-    known = bool(same_failure) or any(
-        row.get("fingerprint") == failure["fingerprint"]
-        for e in open_entries
-        for row in e["merged"]
-    )
-
-    snoozed = [entry for entry in same_failure if is_snoozed(entry, now)]
-    if snoozed:
-        return Decision(AdmissionKind.COUNTED, "snoozed", target=_newest(snoozed), known=True)
+    if snoozed := [entry for entry in same_failure if is_snoozed(entry, now)]:
+        return Decision(AdmissionKind.COUNTED, "snoozed", _newest(snoozed))
 
     retried = _retried(open_entries, failure)
-    if retried is not None and retried["phase"] == failure["phase"]:
-        return Decision(AdmissionKind.COUNTED, "retried", target=retried, known=known)
     if retried is not None:
+        if retried["phase"] == failure["phase"]:
+            return Decision(AdmissionKind.COUNTED, "retried", retried)
         open_entries = [entry for entry in open_entries if entry is not retried]
 
     limit, words = limit_reached(open_entries, failure, limits)
     if failure["type"] == ESCALATION and limit != "queue_full":
         asked = [entry for entry in same_failure if _same_message(entry, failure)]
         if asked:
-            return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried, known=True)
+            return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried)
     if not limit:
-        return Decision(AdmissionKind.ACCEPTED, closes=retried, known=known)
+        return Decision(AdmissionKind.ACCEPTED, closes=retried)
     if limit in ("queue_full", "session_escalations"):
         return Decision(AdmissionKind.DROPPED, limit, closes=retried, detail=words)
     alike = _alike(open_entries, failure)
     if limit == "error_type":
         same = [e for e in alike if e["error_type"] == failure["error_type"]]
-        target = _same_failure_or_newest(same, failure)
-        return Decision(AdmissionKind.COUNTED, limit, target, retried, known=known)
+        return Decision(AdmissionKind.COUNTED, limit, _same_or_newest(same, failure), retried)
     same = [e for e in alike if e["session_id"] == failure["session_id"]]
     same_type = [entry for entry in same if entry["type"] == failure["type"]]
-    target = _same_failure_or_newest(same_type or same, failure)
-    return Decision(AdmissionKind.MERGED, limit, target, retried, known=known)
+    target = _same_or_newest(same_type or same, failure)
+    return Decision(AdmissionKind.MERGED, limit, target, retried)
 
 
 def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits) -> tuple[str, str]:
@@ -126,7 +114,7 @@ def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:
     return next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
 
 
-def _same_failure_or_newest(candidates: Sequence[Entry], failure: Entry) -> Entry:
+def _same_or_newest(candidates: Sequence[Entry], failure: Entry) -> Entry:
     same = [e for e in candidates if e["fingerprint"] == failure["fingerprint"]]
     return _newest(same or candidates)
 

@@ -14,12 +14,13 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from interventions.entry import Entry, short_id
+from interventions.entry import Entry, fingerprints, open_ones, short_id
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
 from interventions.settings import notification_settings
@@ -37,19 +38,18 @@ _FIELDS = (
 )
 
 
-def event_of(failure: Entry, admission: Admission, entry: Entry, *, known: bool) -> str:
+def event_of(failure: Entry, admission: Admission, entry: Entry, before: Iterable[Entry]) -> str:
     """`new_critical`, `regression`, `occurrence_10`, `occurrence_100`, or empty: no news.
 
-    Of a failure that is open already (`known`), as an entry or inside one, only the number of
-    occurrences is news. One that another's entry takes is as new as one with its own.
+    Of a failure that was open `before`, as an entry or inside one, only the number of occurrences
+    is news. One that another's entry takes is as new as one with its own.
     """
     if admission.reason == "snoozed":
         return ""
-    if not known:
-        if failure.get("regression_of"):
-            return "regression"
-        if failure["severity"] == "critical":
-            return "new_critical"
+    new = "new_critical" if failure["severity"] == "critical" else ""
+    new = "regression" if failure.get("regression_of") else new
+    if new and not any(failure["fingerprint"] in fingerprints(e) for e in open_ones(before)):
+        return new
     for number in OCCURRENCES:
         if entry["occurrences"] - failure["occurrences"] < number <= entry["occurrences"]:
             return f"occurrence_{number}"

@@ -50,7 +50,8 @@ def admit_again(
 
 
 def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
-    decision = decide(work.state.entries, failure, limits, utc_now())
+    before = work.state.entries
+    decision = decide(before, failure, limits, utc_now())
     if decision.closes is not None:
         # The retry got past the phase that had failed, which is what the entry was about.
         solved, actor = decision.closes, Actor.current(via="retry")
@@ -67,7 +68,7 @@ def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> P
     entry = failure if decision.target is None else count_onto(decision.target, failure)
     work.store(entry, limits.max_size, admitted=str(decision.kind))
     admission = Admission(decision.kind, entry["id"], decision.reason)
-    event = event_of(failure, admission, entry, known=decision.known)
+    event = event_of(failure, admission, entry, before)
     return PutResult(failure, admission, entry, event)
 
 
@@ -98,9 +99,8 @@ def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> En
         before: Entry | None = max(resolved, key=closed_at)
     else:
         # What was reopened is in the archive as it was before.
-        here = {entry["id"] for entry in state.entries}
         past = store.archived_resolved([known], still=True)
-        before = next((entry for entry in past if entry["id"] not in here), None)
+        before = next((e for e in past if all(e["id"] != one["id"] for one in state.entries)), None)
     if before is None:
         return failure
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
@@ -115,25 +115,26 @@ _LOGGED = ("error_type", "error_message", "session_id", "turn_id", "request_id",
 
 
 def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
-    fields = {
-        "service": "interventions",
-        "component": failure["phase"],
-        "operation": "put",
-        **{name: failure.get(name) for name in _LOGGED},
-        "intervention_id": admission.intervention_id,
-        "admission": str(admission.kind),
-    }
-    if admission.kind is AdmissionKind.DROPPED:
-        if admission.reason == "queue_full":
-            text = f"INTERVENTION QUEUE FULL ({limits.max_size}). Dropping: {failure['type']}"
-        else:
-            text = f"intervention not queued ({admission.reason}): {admission.detail}"
-        logger.critical("%s", text, extra=fields)
+    level, text = logging.INFO, f"intervention {admission.kind}"
+    if admission.reason == "queue_full":
+        level = logging.CRITICAL
+        text = f"INTERVENTION QUEUE FULL ({limits.max_size}). Dropping: {failure['type']}"
+    elif not admission:
+        level = logging.CRITICAL
+        text = f"intervention not queued ({admission.reason}): {admission.detail}"
     elif admission.reason == "session":
+        level = logging.WARNING
         text = f"Session {failure['session_id']} hit intervention limit ({limits.max_per_session})"
-        logger.warning("%s", text, extra=fields)
     elif admission.reason == "error_type":
-        limit = limits.max_per_error_type
-        logger.warning("Error type %s hit limit (%d)", failure["error_type"], limit, extra=fields)
-    else:
-        logger.info("intervention %s", admission.kind, extra=fields)
+        level = logging.WARNING
+        text = f"Error type {failure['error_type']} hit limit ({limits.max_per_error_type})"
+    if logger.isEnabledFor(level):
+        fields = {
+            "service": "interventions",
+            "component": failure["phase"],
+            "operation": "put",
+            **{name: failure.get(name) for name in _LOGGED},
+            "intervention_id": admission.intervention_id,
+            "admission": str(admission.kind),
+        }
+        logger.log(level, "%s", text, extra=fields)

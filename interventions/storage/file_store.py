@@ -55,6 +55,7 @@ class FileStore(History):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self._path = queue_file(home)
+        self._target = str(self._path)  # where the file lies: a link to it stays one
         self._lock = FairLock(lock_file(home))
         self._cache = _FileCache()
         self._read = (b"", QueueState())
@@ -156,10 +157,10 @@ class FileStore(History):
     @contextmanager
     def _work(self, *, restoring: bool = False) -> Iterator[Transaction]:
         """The lock is held."""
-        if not self._swept:
-            sweep_temporary(self._target())
-            self._swept = True
         before = self._current(restoring=restoring)
+        if not self._swept:
+            sweep_temporary(Path(self._target))
+            self._swept = True
         work = Transaction(before)
         yield work
         if work.state is before and not (work.to_journal or work.to_archive):
@@ -210,8 +211,12 @@ class FileStore(History):
 
     def _current(self, *, restoring: bool) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""
+        self._target = str(self._path)
         try:
-            found = os.stat(self._path)  # noqa: PTH116 - in every put
+            found = os.lstat(self._path)
+            if stat.S_ISLNK(found.st_mode):
+                self._target = os.path.realpath(self._path)
+                found = os.stat(self._target)  # noqa: PTH116
             if self._cache.mark == _mark(found) and not restoring:
                 self._cache.owner = _owner(found)
                 return self._cache.state
@@ -241,33 +246,27 @@ class FileStore(History):
 
     def _write(self, state: QueueState) -> None:
         data, lines = encode(state, self._cache.lines)
-        target = self._target()
-        fd, temporary = open_temporary(target)
+        folder = os.path.dirname(self._target)  # noqa: PTH120 - texts, for the cost of a Path
+        fd, temporary = open_temporary(self._target)
         try:
             if os.writev(fd, data) != sum(map(len, data)):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if self._cache.owner is not None:
                 _give(fd, self._cache.owner)
             else:
-                give_to_owner(fd, target.parent)
+                give_to_owner(fd, folder)
             os.fsync(fd)
-            os.replace(temporary, target)  # noqa: PTH105 - a fifth of the cost of Path.replace
+            os.replace(temporary, self._target)  # noqa: PTH105
         except BaseException:
             os.close(fd)
             with suppress(OSError):
-                os.unlink(temporary)  # noqa: PTH108 - a text, for the cost of it
+                os.unlink(temporary)  # noqa: PTH108
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
         found = os.fstat(fd)
         self._cache = _FileCache(_mark(found), state, lines, fd, _owner(found))
-        sync_folder(target.parent)
-
-    def _target(self) -> Path:
-        """Where the file lies: a link to it stays one."""
-        # os.path, for it is asked in every put.
-        is_link = os.path.islink(self._path)  # noqa: PTH114
-        return Path(os.path.realpath(self._path)) if is_link else self._path
+        sync_folder(folder)
 
     # What was lost
 
@@ -341,7 +340,8 @@ class FileStore(History):
 
 def _fitted(work: Transaction) -> QueueState:
     """The state as it fits the file; what does not is a line of the journal."""
-    long = {e["id"]: shortened(e) for e in work.state.entries if len(e["turns"]) > MOST_IN_FILE}
+    changed = work.changed.values()
+    long = {e["id"]: shortened(e) for e in changed if len(e["turns"]) > MOST_IN_FILE}
     if not long:
         return work.state
     for name, (_, fields) in long.items():

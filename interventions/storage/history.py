@@ -89,11 +89,13 @@ class History:
         self._archive, self._journal = archive_file(home), transitions_file(home)
         self._logs = error_log_folder(home)
         self._index = _Connections(history_index(home))
+        self._is_caught_up = False
 
     def catch_up(self) -> None:
-        """Index what is new of the archive: before the lock is taken, rather than under it."""
-        if not self._index.has_seen(self._archive):
+        """Index the archive before the lock is taken for the first time, rather than under it."""
+        if not self._is_caught_up:
             self._archive_rows("SELECT 1")
+            self._is_caught_up = True
 
     # The archive
 
@@ -119,8 +121,6 @@ class History:
             before = (rows[-1][2], rows[-1][0])
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
-        if _mark(self._archive) is None:
-            return  # every put asks
         wanted = sorted(names)
         sql = (
             "SELECT DISTINCT e.at, e.length FROM resolved r JOIN entry e ON e.id = r.id"
@@ -261,7 +261,8 @@ class History:
 
     def _archive_rows(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
         """Asked by every put: a look at the logs would cost more than the put."""
-        return self._rows(sql, *arguments, files=(self._archive,))
+        known = _mark(self._archive) is not None
+        return self._rows(sql, *arguments, files=(self._archive,)) if known else []
 
     def _files(self, logs: str = "") -> list[Path]:
         """With the logs whose names begin so."""
@@ -443,11 +444,6 @@ class _Connections(threading.local):
         if self._index is None or self._index.process != os.getpid():
             self._index = self._open()
         return self._index
-
-    def has_seen(self, path: Path) -> bool:
-        """Whether it is there no more than it was, and is known as it is."""
-        mark, index = _mark(path), self._index
-        return mark is None or (index is not None and index.seen.get(path) == mark)
 
     def start_anew(self, error: sqlite3.Error) -> bool:
         """In another file if this one is damaged, in memory if none can be used; False if it was in

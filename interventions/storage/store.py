@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from interventions.entry import MOST, Entry, Transition, complete
+from interventions.entry import MOST, Entry, Transition
 from interventions.errors import ArgumentError, expect
 from interventions.storage.state import QueueState, make_room
 from interventions.times import from_text
@@ -83,19 +83,18 @@ class Transaction:
     to_journal: list[Transition] = field(default_factory=list)
     # The archive is written first, and whoever is killed then leaves there what was not done: an
     # entry leaves the queue with a later change than its own.
-    changed: set[str] = field(default_factory=set)
+    changed: dict[str, Entry] = field(default_factory=dict)
 
     def store(self, entry: Entry, max_size: int, *, admitted: str = "") -> None:
         """The entry in the place of the one with its id, or at the end, and counted by how it was
-        admitted. Closed entries for which there is no room move to the archive. ArgumentError for
-        one that could not be read again."""
-        complete(entry)
+        admitted. Closed entries for which there is no room move to the archive. The caller has
+        checked (`complete`) that it can be read again."""
         entries, at = self.state.entries, 0
         for old in entries:
             if old["id"] == entry["id"]:
                 break
             at += 1
-        self.changed.add(entry["id"])
+        self.changed[entry["id"]] = entry
         entries = (*entries[:at], entry, *entries[at + 1 :])
         entries, archived = make_room(entries, max_size, self.changed)
         counts = self.state.admitted
