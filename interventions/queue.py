@@ -23,14 +23,7 @@ from interventions.admission.decision import limit_reached
 from interventions.admission.notifications import notify
 from interventions.admission.preparation import MAX_MESSAGE, bare_failure, prepare
 from interventions.admission.put import admit, log_admission
-from interventions.entry import (
-    Entry,
-    EntryFields,
-    Transition,
-    is_about,
-    is_open,
-    open_ones,
-)
+from interventions.entry import Entry, EntryFields, Transition, is_about, is_open, open_ones
 from interventions.errors import (
     ArgumentError,
     ConflictError,
@@ -45,6 +38,7 @@ from interventions.reader import QueueReader, find_anywhere
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failure
+from interventions.storage.file_store import FileStore
 from interventions.storage.store import (
     Admission,
     AdmissionKind,
@@ -98,7 +92,7 @@ class InterventionQueue(QueueReader):
         if not 0 <= lock_timeout_s < inf:
             raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
         limits = Limits(max_size, max_per_session, max_per_error_type, max_escalations_per_session)
-        super().__init__(place, limits, store if store is not None else _file_store(place))
+        super().__init__(place, limits, FileStore(place) if store is None else store)
         self.lock_timeout_s = lock_timeout_s
 
     def put(self, request: InterventionRequest) -> Admission:
@@ -136,8 +130,7 @@ class InterventionQueue(QueueReader):
 
     def resolve(self, intervention_id: str, note: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Close it as solved, unverified. ConflictError when it is closed."""
-        clean = _note(note)
-        fields = partial(transitions.resolve, note=clean)
+        fields = partial(transitions.resolve, note=_note(note))
         return self._change("resolve", intervention_id, fields, **options)
 
     def close_retried(
@@ -161,8 +154,7 @@ class InterventionQueue(QueueReader):
         self, intervention_id: str, note: str = "", **options: Unpack[ChangeOptions]
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
-        clean = _clean("note", note)
-        fields = partial(transitions.dismiss, note=clean)
+        fields = partial(transitions.dismiss, note=_clean("note", note))
         return self._change("dismiss", intervention_id, fields, **options)
 
     def supersede(
@@ -170,20 +162,16 @@ class InterventionQueue(QueueReader):
     ) -> list[Entry]:
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
-        actor = Actor.current(**options)
-        clean = _clean("why", why)
+        actor, fields = Actor.current(**options), EntryFields(superseded=_clean("why", why))
         with self.store.transaction(self.lock_timeout_s) as work:
             # As they are read: in a transaction an entry has only its latest turns.
             about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
-            mine = [
-                entry
-                for entry in work.state.entries
-                if is_open(entry) and entry["id"] in about and entry["id"] not in keep
-            ]
             return [
-                self._write(work, "supersede", entry, {"superseded": clean}, actor)
-                for entry in mine
-                if entry.get("superseded") != clean
+                self._write(work, "supersede", entry, fields, actor)
+                for entry in open_ones(work.state.entries)
+                if entry["id"] in about
+                and entry["id"] not in keep
+                and entry["superseded"] != fields["superseded"]
             ]
 
     def snooze(
@@ -344,12 +332,6 @@ def _home(home: Path | str | None) -> Path:
     except (TypeError, ValueError, RuntimeError) as error:
         why = str(error)
     raise ArgumentError(f"home is no folder: {why}", argument="home", hint="give a path")
-
-
-def _file_store(home: Path) -> Store:
-    from interventions.storage.file_store import FileStore
-
-    return FileStore(home)
 
 
 def _clean(argument: str, text: str, limit: int = MAX_MESSAGE) -> str:

@@ -63,27 +63,17 @@ class Actor:
 def resolve(entry: Entry, actor: Actor, *, note: str, verified: str | None = None) -> EntryFields:
     """`verified` is the state of the turn that was resumed and got past the failed phase."""
     _must_be_open(entry, actor.at, "resolve")
-    row = _history("resolved", note, actor)
-    row["verified"] = verified is not None
+    row: Resolution = {"kind": "resolved", "verified": verified is not None}
     if verified is not None:
         row["turn_status"] = verified
-    return {
-        "resolved_at": to_text(actor.at),
-        "resolution": note,
-        **_end_snooze(entry),
-        "resolutions": [*entry["resolutions"], row],
-    }
+    return {"resolved_at": to_text(actor.at), **_closing(entry, actor, note, row)}
 
 
 def dismiss(entry: Entry, actor: Actor, *, note: str) -> EntryFields:
     """Not worth fixing: closed, but never counted as solved."""
     _must_be_open(entry, actor.at, "dismiss")
-    return {
-        "dismissed_at": to_text(actor.at),
-        "resolution": note or None,
-        **_end_snooze(entry),
-        "resolutions": [*entry["resolutions"], _history("dismissed", note, actor)],
-    }
+    row: Resolution = {"kind": "dismissed"}
+    return {"dismissed_at": to_text(actor.at), **_closing(entry, actor, note, row)}
 
 
 def snooze(
@@ -215,17 +205,15 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
     )
 
 
-def _end_snooze(entry: Entry) -> EntryFields:
-    fields: EntryFields = {}
-    if entry.get("snoozed_until"):
+def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFields:
+    """With `row` in its history; a snooze ends."""
+    row = {**row, "at": to_text(actor.at), "by": actor.name, "note": note}
+    fields: EntryFields = {"resolution": note or None}
+    if entry["snoozed_until"]:
         fields["snoozed_until"] = None
-    if entry.get("snoozed_until_occurrences"):
+    if entry["snoozed_until_occurrences"]:
         fields["snoozed_until_occurrences"] = None
-    return fields
-
-
-def _history(kind: str, note: str, actor: Actor) -> Resolution:
-    return {"kind": kind, "at": to_text(actor.at), "by": actor.name, "note": note}
+    return {**fields, "resolutions": [*entry["resolutions"], row]}
 
 
 @cache

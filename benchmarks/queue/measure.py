@@ -306,11 +306,14 @@ def start_up(report: Report, parent: Path) -> None:
         imports = import_profile(words)
         entered = "from interventions import intervene\nwith intervene(phase='p'): pass"
         json_alone = command_ms([sys.executable, "-c", "import json"], place / "pyc")
-        guarded = command_ms([sys.executable, "-c", entered], place / "pyc") - json_alone
-    value, ok = f"{guarded / nothing:.1f} x", guarded <= 5 * nothing
-    report.line("with intervene(), no failure, beyond json", value, "at most 5 x -c pass", ok)
-    print(f"interventions list, {ENTRIES} entries, in a pipe")
+        guarded = command_ms([sys.executable, "-c", entered], place / "pyc")
+    print("a program that only guards itself, in multiples of python -c pass")
     report.line("  python -c pass", f"{nothing:.1f} ms")
+    report.line("  import json", f"{json_alone / nothing:.2f} x")
+    most = json_alone / nothing + 5
+    value, ok = f"{guarded / nothing:.2f} x", guarded <= most * nothing
+    report.line("  with intervene(), no failure", value, f"at most {most:.2f} (json + 5)", ok)
+    print(f"interventions list, {ENTRIES} entries, in a pipe")
     report.line("  import typer", f"{typer / nothing:.1f} x")
     report.line("  interventions list", f"{listed:.1f} ms")
     report.line("  ratio", f"{listed / nothing:.1f}", "at most 6.5", listed / nothing <= 6.5)

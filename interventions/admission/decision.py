@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
 from interventions.entry import (
     ESCALATION,
@@ -155,8 +155,13 @@ def _sum(count: int, more: int) -> int:
 
 
 def sample_of(failure: Entry) -> Sample:
-    found = {name: failure.get(name) for name in Sample.__annotations__}
-    return cast(Sample, {name: value for name, value in found.items() if value is not None})
+    return cast(Sample, _fields_of(Sample, failure))
+
+
+def _fields_of(kind: type, failure: Entry) -> dict[str, Any]:
+    """Those that the failure has, by the names of `kind`."""
+    found = {name: failure.get(name) for name in kind.__annotations__}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _small_sample(failure: Entry) -> Sample:
@@ -188,21 +193,8 @@ def _merge(rows: list[MergedFailure], failure: Entry, turns: list[int]) -> list[
         if rows[-1].get("fingerprint"):
             rows = [*rows, {"fingerprint": "", "error_type": "(others)", "count": 0}]
         return [*rows[:-1], _counted(rows[-1], failure, turns)]
-    new: MergedFailure = {
-        "fingerprint": failure["fingerprint"],
-        "type": failure["type"],
-        "phase": failure["phase"],
-        "tool": failure.get("tool"),
-        "error_type": failure["error_type"],
-        "severity": failure["severity"],
-        "count": failure["occurrences"],
-        "first_seen": failure["first_seen"],
-        "last_seen": failure["last_seen"],
-    }
-    if turns:
-        new["turns"] = turns
-    if regression_of := failure.get("regression_of"):
-        new["regression_of"] = regression_of
+    fields = {**_fields_of(MergedFailure, failure), "turns": turns}
+    new = cast(MergedFailure, {**fields, "count": failure["occurrences"]})
     if len(rows) < MERGED_WITH_SAMPLE:
         new["sample"] = _small_sample(failure)
     return [*rows, new]
