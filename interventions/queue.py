@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
@@ -143,7 +144,7 @@ class InterventionQueue(QueueReader):
         expect("ids", ids, Collection)
         expect("outcome", outcome, str)
         actor, clean = Actor.current(**options), _note(note)
-        with self.store.transaction(self.lock_timeout_s) as work:
+        with self._transaction() as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
                 fields = transitions.resolve(entry, actor, note=clean, verified=outcome)
@@ -163,7 +164,7 @@ class InterventionQueue(QueueReader):
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
         actor, fields = Actor.current(**options), EntryFields(superseded=_clean("why", why))
-        with self.store.transaction(self.lock_timeout_s) as work:
+        with self._transaction() as work:
             # As they are read: in a transaction an entry has only its latest turns.
             about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
             return [
@@ -214,7 +215,7 @@ class InterventionQueue(QueueReader):
         not `expected_version`.
         """
         actor = Actor.current(**options)
-        with self.store.transaction(self.lock_timeout_s) as work:
+        with self._transaction() as work:
             here = {entry["id"]: entry for entry in work.state.entries}
             wanted = None
             if intervention_id is not None:
@@ -233,6 +234,17 @@ class InterventionQueue(QueueReader):
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
 
+    @contextmanager
+    def _transaction(self) -> Iterator[Transaction]:
+        with self.store.transaction(self.lock_timeout_s) as work:
+            yield work
+        for entry in work.changed.values():
+            # Whoever put it was killed before its line of the log, and without it a rebuild would
+            # know of this change but not of what.
+            with suppress(StorageError):  # the change is made
+                if not self._logs.is_logged(entry["id"]):
+                    log_failure(self.home, entry, Admission(AdmissionKind.ACCEPTED, entry["id"]))
+
     def _change(
         self,
         action: str,
@@ -244,7 +256,7 @@ class InterventionQueue(QueueReader):
     ) -> Entry:
         """The entry after the change."""
         actor = Actor.current(**options)
-        with self.store.transaction(self.lock_timeout_s) as work:
+        with self._transaction() as work:
             before = find_anywhere(work.state.entries, self.store, intervention_id)
             self.check_version(before, expected_version)
             return self._write(work, action, before, fields_of(before, actor), actor)

@@ -89,13 +89,11 @@ class History:
         self._archive, self._journal = archive_file(home), transitions_file(home)
         self._logs = error_log_folder(home)
         self._index = _Connections(history_index(home))
-        self._is_caught_up = False
 
     def catch_up(self) -> None:
-        """Index the archive before the lock is taken for the first time, rather than under it."""
-        if not self._is_caught_up:
+        """Index what is new of the archive: before the lock is taken, rather than under it."""
+        if not self._index.has_seen(self._archive):
             self._archive_rows("SELECT 1")
-            self._is_caught_up = True
 
     # The archive
 
@@ -280,8 +278,8 @@ class History:
 
     def _logged(self, rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
         for name, *place in rows:
-            with suppress(FileNotFoundError):
-                yield from self._lines(self._logs / name, [place])
+            if (log := self._logs / name).exists():  # an old one may be removed
+                yield from self._lines(log, [place])
 
     def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
         index = self._index.get()
@@ -444,6 +442,11 @@ class _Connections(threading.local):
         if self._index is None or self._index.process != os.getpid():
             self._index = self._open()
         return self._index
+
+    def has_seen(self, path: Path) -> bool:
+        """Whether it is there no more than it was, and is known as it is."""
+        mark, index = _mark(path), self._index
+        return mark is None or (index is not None and index.seen.get(path) == mark)
 
     def start_anew(self, error: sqlite3.Error) -> bool:
         """In another file if this one is damaged, in memory if none can be used; False if it was in

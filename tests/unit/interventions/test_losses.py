@@ -15,7 +15,13 @@ from typer.testing import CliRunner
 from interventions import CorruptQueueError, InterventionQueue, StorageError
 from interventions.cli.main import app
 from interventions.doctor import examine
-from interventions.home import archive_file, queue_file, state_folder, transitions_file
+from interventions.home import (
+    archive_file,
+    error_log_folder,
+    queue_file,
+    state_folder,
+    transitions_file,
+)
 from interventions.recovery import recover
 from interventions.storage import jsonl
 from interventions.storage.file_store import FileStore
@@ -84,6 +90,18 @@ def test_every_question_tells_of_a_loss_until_it_is_mended(
     assert {entry["id"]: entry for entry in InterventionQueue(home).entries()} == before
     assert source.read().trouble is None
     assert len(recover(queue, lost=False).put) == (damage != "without one")
+
+
+def test_what_a_person_changed_is_rebuilt_though_its_writer_was_killed_before_it_logged_it(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    name = queue.put(make()).intervention_id
+    for path in error_log_folder(home).iterdir():
+        path.unlink()
+    before = queue.assign(name, "ada")
+    queue_file(home).write_bytes(b"")
+    recover(InterventionQueue(home), lost=True)
+    assert InterventionQueue(home).entries() == (before,)
 
 
 def test_where_nothing_was_ever_acknowledged_nothing_is_lost(home: Path, make) -> None:
