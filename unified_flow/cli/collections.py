@@ -134,16 +134,15 @@ def _show(found: Statistics) -> None:
         say(f"  last read  {_age(found.newest)} ago, the oldest {_age(found.oldest)} ago")
     say(f"  languages  {_counted(found.languages)}")
     say(f"  formats    {_counted(found.formats)}")
-    for number, (path, size, chunks) in enumerate(found.largest):
-        head = "  largest    " if number == 0 else " " * 13
-        say(f"{head}{path} ({size:,} characters, {chunks} chunks)")
-    for number, (reason, count) in enumerate(list(found.skipped.items())[:REASONS]):
-        head = "  skipped    " if number == 0 else " " * 13
-        say(f"{head}{count}: {reason}")
-    for number, each in enumerate(found.unread):
-        say(f"{'  unread     ' if number == 0 else ' ' * 13}{each}")
-    for number, root in enumerate(found.roots):
-        say(f"{'  from       ' if number == 0 else ' ' * 13}{root}")
+    skipped = list(found.skipped.items())[:REASONS]
+    for title, lines in {
+        "largest": [f"{path} ({size:,} characters, {n} chunks)" for path, size, n in found.largest],
+        "skipped": [f"{count}: {reason}" for reason, count in skipped],
+        "unread": found.unread,
+        "from": found.roots,
+    }.items():
+        for number, line in enumerate(lines):
+            say(f"  {'' if number else title:<9}  {line}")
 
 
 def _counted(counts: dict[str, int]) -> str:

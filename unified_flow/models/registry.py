@@ -81,7 +81,16 @@ class ModelRegistry:
 
             return EmbeddedModel()
         if (path := self._settings.local_path(name)) is not None:
-            return self._local(name, path)
+            from unified_flow.models.local_model import LocalModel
+
+            return LocalModel(
+                name,
+                path,
+                state=self._state,
+                context_tokens=self._settings.local.context_tokens,
+                start_timeout_s=self._settings.local.start_timeout_s,
+                timeout_s=self._settings.timeout_s,
+            )
         from unified_flow.models.openai.model import OpenAIModel
         from unified_flow.servers.keys import read_key
 
@@ -92,16 +101,4 @@ class ModelRegistry:
             model=own.model,
             api_key=read_key(own.api_key_env, own.api_key_file),
             timeout_s=own.timeout_s,
-        )
-
-    def _local(self, name: str, path: Path) -> Model:
-        from unified_flow.models.local_model import LocalModel
-
-        return LocalModel(
-            name,
-            path,
-            state=self._state,
-            context_tokens=self._settings.local.context_tokens,
-            start_timeout_s=self._settings.local.start_timeout_s,
-            timeout_s=self._settings.timeout_s,
         )
