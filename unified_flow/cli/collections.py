@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -135,12 +136,13 @@ def _show(found: Statistics) -> None:
     say(f"  languages  {_counted(found.languages)}")
     say(f"  formats    {_counted(found.formats)}")
     skipped = list(found.skipped.items())[:REASONS]
-    for title, lines in {
+    listed: dict[str, Iterable[object]] = {
         "largest": [f"{path} ({size:,} characters, {n} chunks)" for path, size, n in found.largest],
         "skipped": [f"{count}: {reason}" for reason, count in skipped],
         "unread": found.unread,
         "from": found.roots,
-    }.items():
+    }
+    for title, lines in listed.items():
         for number, line in enumerate(lines):
             say(f"  {'' if number else title:<9}  {line}")
 
