@@ -27,7 +27,7 @@ from tests.tui.seen import rows, triage
 
 pytestmark = pytest.mark.anyio
 SOAK = bool(os.environ.get("SOAK"))
-SECONDS = 60.0 if SOAK else 2.5
+SECONDS = 60.0 if SOAK else 6.0
 
 
 async def _key_to_paint_s(pilot: Pilot[Any], key: str) -> float:
