@@ -38,25 +38,35 @@ class CommandGroup(TyperGroup):
     running one. `--home` and `--json` before a command mean the same as after it.
 
     `table` has, by name, where a command's function is ("module:function" in `package`), or the
-    command itself. `default` is the command that is meant where none is named.
+    command itself.
     """
 
     package: ClassVar[str] = "interventions.cli"
     program: ClassVar[str] = "interventions"
     leaf_class: ClassVar[type[TyperCommand]] = Command
     table: Mapping[str, str | click.Command] = {}
-    default: str | None = None
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings | {"callback": None, "rich_markup_mode": None})
+        place = "Folder that holds shared_state/ and logs/; also after the command."
+        as_json = "Print JSON; also after the command."
+        self.params = [
+            click.Option(["--home"], type=click.Path(path_type=Path), help=place),
+            click.Option(["--json", "as_json"], is_flag=True, help=as_json),
+        ]
+        self._add_version(self)
 
-    @classmethod
-    def of(
-        cls, name: str, help_text: str, table: Mapping[str, str], *, default: str | None = None
-    ) -> CommandGroup:
-        group = cls(name=name, help=help_text, no_args_is_help=True, context_settings=HELP_OPTIONS)
-        group.table, group.default = table, default
-        return group
+    def _add_version(self, command: click.Command, *, hidden: bool = False) -> None:
+        add = click.version_option(
+            None,
+            *("-V", "--version"),
+            package_name="unified-flow",
+            prog_name=self.program,
+            message="%(prog)s %(version)s",
+            help="Print the version.",
+            hidden=hidden,
+        )
+        add(command)
 
     @classmethod
     def app(cls, help_text: str) -> typer.Typer:
@@ -85,30 +95,15 @@ class CommandGroup(TyperGroup):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(cmd_name, cls=self.leaf_class)(_with_shared_options(loaded))
         command = typer.main.get_command(alone)
-        command.params.append(self._version_option(hidden=True))
+        self._add_version(command, hidden=True)
         return command
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        place = "Folder that holds shared_state/ and logs/; also after the command."
-        home = click.Option(["--home"], type=click.Path(path_type=Path), help=place)
-        as_json = click.Option(
-            ["--json", "as_json"], is_flag=True, help="Print JSON; also after the command."
-        )
-        return [home, as_json, self._version_option(), *super().get_params(ctx)]
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, self._with_default(args))
+        rest = super().parse_args(ctx, args)
         given = {name: ctx.params[name] for name in ("home", "as_json") if ctx.params.get(name)}
         if given:
             ctx.default_map = dict.fromkeys(self.table, given)
         return rest
-
-    def _with_default(self, args: list[str]) -> list[str]:
-        at = 0
-        while at < len(args) and args[at].partition("=")[0] in ("--home", "--json"):
-            at += 2 if args[at] == "--home" else 1
-        is_named = not args[at:] or args[at] in {*self.table, "-h", "--help", "-V", "--version"}
-        return args if is_named or not self.default else [*args[:at], self.default, *args[at:]]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -119,28 +114,10 @@ class CommandGroup(TyperGroup):
             ctx.fail(f"{name} prints no JSON: leave out --json")
         return name, command, rest
 
-    def _version_option(self, *, hidden: bool = False) -> click.Option:
-        return click.Option(
-            ["-V", "--version"],
-            is_flag=True,
-            expose_value=False,
-            is_eager=True,
-            hidden=hidden,
-            callback=self._print_version,
-            help="Print the version.",
-        )
-
-    def _print_version(self, ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-        if wanted and not ctx.resilient_parsing:
-            from importlib.metadata import version
-
-            typer.echo(f"{self.program} {version('unified-flow')}")
-            ctx.exit()
-
 
 class RegisteredOptions(NamedTuple):
-    """In the annotation of a parameter that takes a mapping: the options that another program
-    registers under this entry point group, each as `name: Annotated[type, typer.Option(...)]`."""
+    """In the annotation of a key that takes a mapping: the options that another program registers
+    under this entry point group, each as `name: Annotated[type, typer.Option(...)]`."""
 
     group: str
 
@@ -149,48 +126,45 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Typer knows no `**chosen: Unpack[SomeOptions]`: each key becomes an option of its own, as do
     those of RegisteredOptions."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())
-    keys: dict[str, Any] = {}
-    if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD:
-        keys |= get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
-    registered = {each.name: _registered_options(each) for each in own}
-    own = [each for each in own if registered[each.name] is None]
-    mappings = {name: options for name, options in registered.items() if options is not None}
-    if not keys and not mappings:
+    if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
         return command
-    for options in mappings.values():
-        keys |= options
+    kinds = get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
+    registered: dict[str, dict[str, Any]] = {}
+    for name, kind in tuple(kinds.items()):
+        for mark in getattr(kind, "__metadata__", ()):
+            if isinstance(mark, RegisteredOptions):
+                registered[name] = _registered_options(mark.group)
+                kinds |= registered[name]
+                del kinds[name]
     shared = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for key, kind in keys.items()
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if get_args(kind)[0] is bool else None,
+            annotation=kind,
+        )
+        for name, kind in kinds.items()
     ]
-    first = [each for each in own if each.name not in LAST_OPTIONS]
-    last = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in own
-        if each.name in LAST_OPTIONS
-    ]
+    ordered = sorted((*own, *shared), key=lambda each: each.name in LAST_OPTIONS)
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
 
     @wraps(command)
     def called(**given: Any) -> None:
-        for name, options in mappings.items():
+        for name, options in registered.items():
             taken = {key: given.pop(key) for key in options}
             given[name] = {key: value for key, value in taken.items() if value is not None}
         command(**given)
 
-    called.__signature__ = inspect.Signature([*first, *shared, *last])  # type: ignore[attr-defined]
+    called.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
     return called
 
 
-def _registered_options(parameter: inspect.Parameter) -> dict[str, Any] | None:
-    """None for an ordinary parameter. Where nothing is registered, or it cannot be loaded, there
-    are no options; what needs it says why."""
-    marks = getattr(parameter.annotation, "__metadata__", ())
-    mark = next((each for each in marks if isinstance(each, RegisteredOptions)), None)
-    if mark is None:
-        return None
+def _registered_options(group: str) -> dict[str, Any]:
+    """Where nothing is registered, or it cannot be loaded, there are no options; what needs it says
+    why."""
     from interventions.errors import NoResumerError  # late: most commands have none
     from interventions.retry.entry_points import registered
 
     with suppress(NoResumerError):
-        return dict(registered(mark.group, "the options of the resumer") or {})
+        return dict(registered(group, "the options of the resumer") or {})
     return {}

@@ -13,42 +13,14 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Unpack
 
 import typer
 
-from interventions.cli.options import (
-    AsJson,
-    AsJsonl,
-    AsLines,
-    Home,
-    Id,
-    Limit,
-    QueryWords,
-    Session,
-    query_of,
-    read_entries,
-    the_queue,
-)
-from interventions.cli.terminal import (
-    Code,
-    UsageError,
-    note,
-    paint,
-    say,
-    say_json,
-    say_painted,
-    width,
-    with_home,
-)
-from interventions.entry import (
-    Entry,
-    closed_at,
-    is_open,
-    latest_failure,
-    short_id,
-    worst_first,
-)
+from interventions.cli import options, terminal
+from interventions.cli.options import query_of, read_entries, the_queue
+from interventions.cli.terminal import Code, UsageError, note, paint, say, say_json, say_painted
+from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
 from interventions.home import PRIVATE_FILE_MODE, find_home, queue_file
 from interventions.plaintext import cells, clean, fit, one_line
 from interventions.times import utc_now
@@ -59,23 +31,20 @@ _POLL_S = 0.25
 
 
 def list_(
-    query: QueryWords = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    as_jsonl: AsJsonl = False,
+    query: options.QueryWords = None,
     flat: Annotated[
         bool, typer.Option("--flat", help="Every entry a row; do not group what is alike.")
     ] = False,
-    session: Session = None,
-    limit: Limit = 0,
+    limit: options.Limit = 0,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if anything matched.")
     ] = False,
+    **flags: Unpack[options.ListFlags],
 ) -> None:
     """Open interventions, the worst and latest first."""
-    wanted = query_of(query, session)
+    wanted = query_of(query, flags["session"])
     now = utc_now()
-    entries = read_entries(home)
+    entries = read_entries(flags["home"])
     matching = worst_first(wanted.select(entries, now))
     found = matching[: limit or None]
     total = sum(map(is_open, entries))
@@ -83,54 +52,49 @@ def list_(
     remark = f"{len(found)}{left} shown, {total} open"
     if not found:
         remark = f"nothing matches; {total} open" if wanted.text else "no open interventions"
-    _print(found, remark, as_json, as_jsonl, flat=flat)
+    _print(found, remark, flags, flat=flat)
     if exit_code and found:
         raise typer.Exit(Code.FAILED)
 
 
 def history(
-    query: QueryWords = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    as_jsonl: AsJsonl = False,
-    session: Session = None,
-    limit: Limit = 50,
+    query: options.QueryWords = None,
+    limit: options.Limit = 50,
+    **flags: Unpack[options.ListFlags],
 ) -> None:
     """Closed interventions, those of the archive included, the latest first."""
-    wanted = query_of(query, session)
+    wanted = query_of(query, flags["session"])
     now = utc_now()
-    found = (entry for entry in the_queue(home).closed() if wanted.matches(entry, now))
+    found = (entry for entry in the_queue(flags["home"]).closed() if wanted.matches(entry, now))
     shown = list(islice(found, limit or None))
     more = ", and there are more" if next(found, None) else ""
     nothing = "nothing closed matches" if wanted.text else "nothing was closed yet"
     remark = f"{len(shown)} closed{more}" if shown else nothing
-    _print(shown, remark, as_json, as_jsonl)
+    _print(shown, remark, flags)
 
 
 def similar(
-    intervention_id: Id,
-    home: Home = None,
-    as_json: AsJson = False,
-    as_jsonl: AsJsonl = False,
-    limit: Limit = 0,
+    intervention_id: options.Id,
+    limit: options.Limit = 0,
+    **flags: Unpack[options.PrintFlags],
 ) -> None:
     """Past resolutions of the same failure."""
-    found = the_queue(home).similar(intervention_id)[: limit or None]
+    found = the_queue(flags["home"]).similar(intervention_id)[: limit or None]
     never = "this failure was never resolved before"
-    _print(found, f"{len(found)} resolved before" if found else never, as_json, as_jsonl)
+    _print(found, f"{len(found)} resolved before" if found else never, flags)
 
 
 def _print(
-    entries: list[Entry], remark: str, as_json: bool, as_jsonl: bool, *, flat: bool = True
+    entries: list[Entry], remark: str, flags: options.PrintFlags, *, flat: bool = True
 ) -> None:
     """As data; or as a table, with the remark after it."""
-    if as_json and as_jsonl:
+    if flags["as_json"] and flags["as_jsonl"]:
         raise UsageError("--json and --jsonl are two forms", hint="choose one")
     now = utc_now()
-    if as_jsonl:
+    if flags["as_jsonl"]:
         for entry in entries:
             say_json(entry_view(entry, now), lines=True)
-    elif as_json:
+    elif flags["as_json"]:
         views = [entry_view(entry, now) for entry in entries]
         groups = [
             {
@@ -143,12 +107,14 @@ def _print(
         say_json({"count": len(views), "interventions": views, "groups": groups})
     else:
         rows = single(entries) if flat else grouped(entries)
-        for line in table(rows, width(), now) if rows else ():
+        for line in table(rows, terminal.width(), now) if rows else ():
             say_painted(line)
         note(remark)
 
 
-def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> None:
+def show(
+    intervention_id: options.Id, home: options.Home = None, as_json: options.AsJson = False
+) -> None:
     """Everything about one intervention, and the commands to go on."""
     from interventions.retry.entry_points import has_resumer
     from interventions.view.description import Kind, describe
@@ -165,13 +131,13 @@ def show(intervention_id: Id, home: Home = None, as_json: AsJson = False) -> Non
     for section in describe(entry, past, journal, now, resumer=has_resumer()):
         say_painted(paint(section.title, "bold"))
         for line in section.lines:
-            shown = with_home(line) if section.kind is Kind.COMMANDS else line
+            shown = terminal.with_home(line) if section.kind is Kind.COMMANDS else line
             say(f"  {shown}" if line else "")
         say("")
 
 
 def export(
-    intervention_id: Id,
+    intervention_id: options.Id,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -182,8 +148,8 @@ def export(
         Literal["json", "markdown", "pytest"] | None,
         typer.Option("--as", help="pytest is a test of its turn."),
     ] = None,
-    home: Home = None,
-    as_json: AsJson = False,
+    home: options.Home = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """One intervention, redacted once more, to hand on."""
     if as_json and form not in (None, "json"):
@@ -214,13 +180,13 @@ def export(
 
 
 def watch(
-    query: QueryWords = None,
-    home: Home = None,
-    as_json: AsLines = False,
+    query: options.QueryWords = None,
+    home: options.Home = None,
+    as_json: options.AsLines = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Begin with those that are open already.")
     ] = False,
-    session: Session = None,
+    session: options.Session = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=0, help="End after so many; 0: never.")
     ] = 0,
@@ -240,7 +206,7 @@ def watch(
             if as_json:
                 say_json(entry_view(entry, now), lines=True)
             else:
-                for line in table(single([entry]), width(), now)[1:]:
+                for line in table(single([entry]), terminal.width(), now)[1:]:
                     say_painted(line)
             sys.stdout.flush()
             printed += 1
@@ -263,6 +229,7 @@ def _changes(path: Path) -> Iterator[None]:
         yield
 
 
+_LEAST_ERROR = 12
 # The title of each column, its most cells, and the width of the terminal from which it is shown.
 _COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
     ("ID", 8, 0, lambda group, _: short_id(group.first["id"])),
@@ -282,7 +249,10 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
         min(max([cells(title), *(cells(row[n]) for row in values)]), widest)
         for n, (title, widest, *_) in enumerate(shown)
     ]
-    rest = max(width - sum(sizes) - 2 * len(sizes), 12)
+    rest = width - sum(sizes) - 2 * len(sizes)
+    if rest < _LEAST_ERROR:  # of a narrow terminal: the phase makes room
+        phase = max(4, sizes[4] - (_LEAST_ERROR - rest))
+        rest, sizes[4] = rest + sizes[4] - phase, phase
     titles = [fit(column[0], size) for column, size in zip(shown, sizes, strict=True)]
     lines = [paint("  ".join([*titles, "ERROR"]), "dim")]
     for group, row in zip(groups, values, strict=True):

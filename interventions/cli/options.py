@@ -35,11 +35,22 @@ By = Annotated[
 ]
 
 
+NoteText = Annotated[str, typer.Option("--note", "-m", help="What you mended.")]
+
+
 class ChangeFlags(TypedDict):
-    """Options of every command that changes an entry, as `**change: Unpack[ChangeFlags]`."""
+    """Options of every command that changes an entry, as `**flags: Unpack[ChangeFlags]`."""
 
     expected_version: ExpectedVersion
     by: By
+    home: Home
+    as_json: AsJson
+
+
+class BatchFlags(ChangeFlags):
+    """Of those that change many."""
+
+    yes: Yes
 
 
 QueryWords = Annotated[
@@ -53,6 +64,18 @@ QueryWords = Annotated[
 ]
 Session = Annotated[str | None, typer.Option(help="Of this session alone.", show_default=False)]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many; 0: all.")]
+
+
+class PrintFlags(TypedDict):
+    """Options of every command that prints entries, as `**flags: Unpack[PrintFlags]`."""
+
+    home: Home
+    as_json: AsJson
+    as_jsonl: AsJsonl
+
+
+class ListFlags(PrintFlags):
+    session: Session
 
 
 def query_of(words: list[str] | None, session: str | None = None) -> Query:
@@ -97,24 +120,35 @@ Ids = Annotated[
 ]
 
 
+def the_home(home: Path | None) -> Path:
+    """Raises NotFoundError: a folder that was mistyped is no empty queue."""
+    from interventions.errors import NotFoundError
+    from interventions.home import find_home
+
+    place = find_home(home)
+    if not place.exists():
+        what = "home: the folder that holds shared_state/ and logs/"
+        raise NotFoundError(f"there is no {place}", hint=what)
+    return place
+
+
 def the_queue(home: Path | None) -> InterventionQueue:
     from interventions.queue import queue_at
 
-    return queue_at(home)
+    return queue_at(the_home(home))
 
 
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries of the file, without loading what writing needs."""
     from interventions.cli.terminal import note
-    from interventions.home import find_home
     from interventions.storage.checked import read_checked
 
-    place = find_home(home)
+    place = the_home(home)
     state = read_checked(place)
     if state is None:
         from interventions.storage.file_store import FileStore  # late: it loads SQLite
 
         state = FileStore(place).read()
     for _, why in state.unusable:
-        note(f"one entry cannot be read: {why}; interventions doctor sets it aside")
+        note(f"one entry cannot be read: {why}; to set it aside: interventions doctor")
     return list(state.entries)

@@ -11,20 +11,19 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import termios
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from interventions.cli import retry_options as options
-from interventions.cli.options import AsJson, By, Home, Id, Yes, the_queue
+from interventions.cli.options import Id, NoteText, the_queue
 from interventions.cli.terminal import (
     Code,
     UsageError,
+    choose,
     code_of,
     is_asked,
     note,
@@ -39,10 +38,10 @@ from interventions.plaintext import one_line
 from interventions.retry.contract import (
     BegunCall,
     CallDecision,
-    RetriedEntry,
     RetryFailedError,
     RetryRequest,
     RetryResult,
+    StillOpenError,
 )
 from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import (
@@ -53,6 +52,7 @@ from interventions.retry.retries import (
     result_lines,
     retry_all,
     retry_entry,
+    tally,
     waiting_turns,
 )
 from interventions.secrets.redaction import redact_for_asker, redact_text
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 def retry(
     intervention_id: Id,
-    note_text: options.NoteText = "",
+    note_text: NoteText = "",
     everything: Annotated[
         bool,
         typer.Option(
@@ -74,56 +74,52 @@ def retry(
     ] = False,
     canary: options.Canary = None,
     jobs: options.Jobs = 4,
-    yes: Yes = False,
     from_phase: options.FromPhase = None,
-    rerun_tools: options.RerunTools = False,
-    tools_done: options.ToolsDone = False,
     edit: options.Edit = False,
-    grant: options.Grant = None,
-    home: Home = None,
-    by: By = None,
-    as_json: AsJson = False,
-    of_resumer: options.OfResumer = None,
+    **flags: Unpack[options.ResumeFlags],
 ) -> None:
     """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
     if everything and edit:
         raise UsageError("--edit changes one turn, and --all is about many")
-    queue = the_queue(home)
-    entry = entry_to_retry(queue, intervention_id)
-    request = RetryRequest(
-        entry["turn_id"],
-        entry["id"],
-        note_text or f"retried, and it got past {entry['phase']}",
+    if canary is not None and not everything:
+        raise UsageError("--canary says which of many turns goes first: use it with --all")
+    queue = the_queue(flags["home"])
+    entry = entry_to_retry(queue, intervention_id, flags["expected_version"])
+    request = replace(
+        retry_request(entry, note_text or f"retried, and it got past {entry['phase']}", flags),
         answer=note_text or None,
-        grant=grant,
         from_phase=from_phase,
-        rerun_tools=rerun_tools,
-        tools_done=tools_done,
-        by=by,
-        via="cli",
-        options=of_resumer or {},
+        edit=edit_text if edit else None,
     )
     if everything:
         # Each turn asked a question of its own.
-        request = replace(request, answer=None)
-        _retry_all(queue, entry, request, canary, jobs=jobs, yes=yes, as_json=as_json)
-        return
-    if canary is not None:
-        raise UsageError("--canary says which of many turns goes first: use it with --all")
-    if edit:
-        request = replace(request, edit=edit_text)
-    _retry_one(queue, entry, with_person(request, as_json=as_json), as_json=as_json)
+        alone = replace(request, answer=None, ask=None, started=None)
+        _retry_all(queue, entry, alone, canary, jobs, flags)
+    else:
+        _retry_one(queue, entry, request, as_json=flags["as_json"])
 
 
-def with_person(request: RetryRequest, *, as_json: bool) -> RetryRequest:
-    """The request with what a resumer can show and ask a person."""
+def retry_request(entry: Entry, note_text: str, flags: options.ResumeFlags) -> RetryRequest:
+    """As the options want it, with what a resumer can show and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
-        note(f"turn {request.turn_id} goes on at {phase}")
+        note(f"turn {entry['turn_id']} goes on at {phase}")
         differences = "; ".join(changed) or "nothing that is recorded"
         note(f"changed since it stopped: {one_line(differences)}")
 
-    return replace(request, ask=asker(), started=None if as_json else started)
+    return RetryRequest(
+        entry["turn_id"],
+        entry["id"],
+        note_text,
+        grant=flags["grant"],
+        rerun_tools=flags["rerun_tools"],
+        tools_done=flags["tools_done"],
+        by=flags["by"],
+        via="cli",
+        options=flags["of_resumer"],
+        ask=asker(),
+        started=None if flags["as_json"] else started,
+    )
 
 
 def _retry_one(
@@ -132,46 +128,30 @@ def _retry_one(
     view = {"id": entry["id"], "turn_id": entry["turn_id"]}
     try:
         retried = retry_entry(queue, request)
-    except RetryFailedError as error:
-        if as_json:
-            failed = {"error": redact_text(str(error)), "difference": list(error.difference)}
-            say_json({**view, "resolved": False, "failed": failed})
-        say_retry_failed(entry, error)
-        raise typer.Exit(Code.FAILED) from error
     except QueueError as error:
         if as_json:
             refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
-            say_json({**view, "resolved": False, "refused": refused})
+            why: dict[str, Any] = {"refused": refused}
+            if isinstance(error, RetryFailedError):
+                why = {"failed": {"error": error.reason, "difference": list(error.difference)}}
+            say_json({**view, "resolved": False, **why})
         raise
     except KeyboardInterrupt:
         note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
         raise
-    result = retried.result
+    result, still = retried.result, StillOpenError(retried)
     if as_json:
-        how = {"result": result.as_dict(), "why_open": retried.why_open or None}
-        say_json({**view, "resolved": retried.resolved, **how})
+        why_open = None if retried.resolved else result.why_open
+        how = {"resolved": retried.resolved, "result": result.as_dict(), "why_open": why_open}
+        say_json(view | how)
     else:
         say_result(entry, result)
-        if retried.resolved:
-            say(f"resolved {entry['id']} (verified)")
-        else:
-            _say_open(entry, retried)
+        say(f"resolved {entry['id']} (verified)" if retried.resolved else one_line(str(still)))
+        if not retried.resolved:
+            note(f"next: {still.hint}")
     if result.failed:
         reported = result.intervention_id is not None
         raise typer.Exit(Code.FAILED if reported else Code.QUEUE)
-
-
-def _say_open(entry: Entry, retried: RetriedEntry) -> None:
-    name = short_id(entry["id"])
-    ended = retried.result.status or "done"
-    text = f"turn {entry['turn_id']} went on and is {ended}; {name} stays open: {retried.why_open}"
-    say(one_line(redact_text(text)))
-    following = f'resolve {name} --note "what you mended"'
-    if retried.result.waiting is not None:
-        following = f"retry {name} --all"
-    elif retried.result.trouble:
-        following = f"retry {name}"
-    note(f"next: interventions {following}")
 
 
 def _retry_all(
@@ -179,17 +159,15 @@ def _retry_all(
     entry: Entry,
     request: RetryRequest,
     canary: int | None,
-    *,
     jobs: int,
-    yes: bool,
-    as_json: bool,
+    flags: options.ResumeFlags,
 ) -> None:
     find_resumer()
-    waiting = waiting_turns(entry, queue.entries())
-    turns = [turn for turn in waiting if turn.alike]
-    others = [turn for turn in waiting if not turn.alike]
-    if others and (yes or _takes_others(others)):
-        turns, others = waiting, []
+    turns = waiting_turns(entry, queue.entries())
+    others = [turn for turn in turns if not turn.alike]
+    if others and (flags["yes"] or _takes_others(others)):
+        others = []
+    turns = [turn for turn in turns if turn not in others]
 
     def again() -> str:
         holders = (queue.find(turn.entry["id"]) for turn in turns)
@@ -203,7 +181,7 @@ def _retry_all(
         canary=canary,
         jobs=jobs,
         again=again,
-        view=view if as_json else None,
+        view=view if flags["as_json"] else None,
     )
 
 
@@ -237,17 +215,16 @@ def retry_turns(
         progress=(lambda *_: None) if as_json else _show,
         interrupted=_say_interrupted,
     )
-    counts = Counter(outcome.status for outcome in outcomes)
     if view is not None:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
             rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
         say_json(view | rows | {"interrupted": interrupted})
     else:
-        say(f"passed {counts['passed']}, failed {counts['failed']}, skipped {counts['skipped']}")
+        say(tally(outcomes))
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
-    if not interrupted and not counts["passed"] and (untried := _untried(outcomes)):
+    if not interrupted and (untried := _untried(outcomes)):
         note(f"is it that turn alone? another first: {again()} --canary {untried}")
     if interrupted:
         note(f"interrupted; to go on: {again()}")
@@ -261,10 +238,10 @@ def retry_turns(
 
 
 def _untried(outcomes: Sequence[RetriedTurn]) -> int | None:
-    """The first turn that was skipped because the one before it failed."""
-    failed = any(outcome.status == "failed" for outcome in outcomes)
+    """The first turn that was skipped because the canary failed."""
+    statuses = {outcome.status for outcome in outcomes}
     skipped = (o.turn_id for o in outcomes if o.status == "skipped" and o.error is None)
-    return next(skipped, None) if failed else None
+    return next(skipped, None) if statuses == {"failed", "skipped"} else None
 
 
 def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
@@ -274,7 +251,7 @@ def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
     note(f"{count} failed with other failures, for which this may be no fix:")
     note_others(other_failures(holders.values()))
     if is_asked():
-        return typer.confirm("retry them, too?", err=True)
+        return choose("retry them, too? [y/N]: ", ("yes", "no"), default="no") == "yes"
     note("they are not tried; --yes takes them, too")
     return False
 
@@ -300,8 +277,7 @@ def _say_interrupted(running: int) -> None:
 
 
 def _show(outcome: RetriedTurn, done: int, total: int) -> None:
-    what = one_line(redact_text(outcome.what))
-    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {what}")
+    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {outcome.what}")
 
 
 def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True) -> None:
@@ -314,13 +290,6 @@ def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True)
         say(redact_for_asker(result.response))
 
 
-def say_retry_failed(entry: Entry, error: RetryFailedError) -> None:
-    note(f"error: turn {entry['turn_id']} failed again: {one_line(redact_text(str(error)))}")
-    for line in error.difference:
-        note(f"  {one_line(redact_text(line))}")
-    note(f"  hint: interventions show {short_id(entry['id'])}")
-
-
 def asker() -> Callable[[BegunCall], CallDecision] | None:
     """`ask` for a person at a terminal; None without one."""
     return ask if is_asked() else None
@@ -330,22 +299,12 @@ def ask(call: BegunCall) -> CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     for line in str(call).splitlines():
         note(line)
-    answers: dict[str, CallDecision] = {"r": "again", "l": "leave"}
-    choice = "[r]un it again, or [l]eave the turn as it is? "
+    decisions: dict[str, CallDecision] = {"run": "again", "leave": "leave"}
+    question = "[r]un it again, or [l]eave the turn as it is? "
     if call.unfinished:
-        answers |= {"d": "done"}
-        choice = "[r]un it again, treat it as [d]one, or [l]eave the turn as it is? "
-    while True:
-        # What was typed before was typed for something else.
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        print(choice, end="", file=sys.stderr, flush=True)
-        try:
-            answer = input().strip().lower()
-        except EOFError:
-            note("")
-            return "leave"
-        if answer in ("r", "run", "l", "leave", "d", "done") and answer[0] in answers:
-            return answers[answer[0]]
+        decisions = {"run": "again", "done": "done", "leave": "leave"}
+        question = "[r]un it again, treat it as [d]one, or [l]eave the turn as it is? "
+    return decisions[choose(question, tuple(decisions))]
 
 
 def edit_text(name: str, text: str) -> str:

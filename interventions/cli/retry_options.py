@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from interventions.cli.command_group import RegisteredOptions
+from interventions.cli.options import BatchFlags
 from interventions.retry.contract import Scope
 from interventions.retry.entry_points import OPTIONS_GROUP
 
@@ -15,7 +16,6 @@ Grant = Annotated[
     Scope | None,
     typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
-NoteText = Annotated[str, typer.Option("--note", "-m", help="What you mended.")]
 FromPhase = Annotated[
     str | None,
     typer.Option(
@@ -31,9 +31,17 @@ ToolsDone = Annotated[
     bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
 ]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
-OfResumer = Annotated[Mapping[str, Any] | None, RegisteredOptions(OPTIONS_GROUP)]
 Canary = Annotated[
     int | None,
     typer.Option(metavar="TURN", help="With --all: the turn that goes first.", show_default=False),
 ]
 Jobs = Annotated[int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")]
+
+
+class ResumeFlags(BatchFlags):
+    """Of those that let a turn go on. `of_resumer` are the options of the resumer's program."""
+
+    grant: Grant
+    rerun_tools: RerunTools
+    tools_done: ToolsDone
+    of_resumer: Annotated[Mapping[str, Any], RegisteredOptions(OPTIONS_GROUP)]

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -118,6 +119,33 @@ def note_others(others: Sequence[MergedFailure]) -> None:
 def is_asked() -> bool:
     """Whether there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(what: str) -> None:
+    """Raises UsageError unless a person says yes to it; nobody to ask means no."""
+    if not is_asked():
+        raise UsageError(f"{what}: without a terminal this needs --yes")
+    if choose(f"{what}? [y/N]: ", ("yes", "no"), default="no") == "no":
+        raise UsageError("nothing was changed")
+
+
+def choose(question: str, words: Sequence[str], *, default: str | None = None) -> str:
+    """The word that a person types, or of which they type the first letter; the last one at the end
+    of input. Enter alone is the default, if there is one. Ctrl-C goes through."""
+    typed = {name: word for word in words for name in (word, word[0])}
+    while True:
+        # What was typed before was typed for something else.
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        print(_encodable(clean(question), sys.stderr.encoding), end="", file=sys.stderr, flush=True)
+        try:
+            answer = input().strip().lower()
+        except EOFError:
+            note("")
+            return words[-1]
+        except UnicodeDecodeError:
+            continue
+        if word := typed.get(answer) or (None if answer else default):
+            return word
 
 
 def say(text: str) -> None:

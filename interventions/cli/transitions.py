@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from interventions.cli.options import (
-    AsJson,
+    BatchFlags,
     ChangeFlags,
-    Home,
     Id,
     Ids,
-    Yes,
+    NoteText,
     query_of,
     the_queue,
 )
-from interventions.cli.retry import say_result, say_retry_failed, with_person
-from interventions.cli.retry_options import Grant, NoteText, OfResumer, RerunTools, ToolsDone
+from interventions.cli.retry import retry_request, say_result
+from interventions.cli.retry_options import ResumeFlags
 from interventions.cli.terminal import (
     Code,
     UsageError,
     code_of,
-    is_asked,
+    confirm,
     note,
     note_others,
     report,
@@ -35,16 +35,16 @@ from interventions.cli.terminal import (
 )
 from interventions.entry import Entry, short_ids, worst_first
 from interventions.errors import QueueError
-from interventions.plaintext import clean, one_line
-from interventions.retry.contract import RetryFailedError, RetryRequest, RetryResult, StillOpenError
+from interventions.plaintext import one_line
+from interventions.retry.contract import RetryResult, StillOpenError
 from interventions.retry.entry_points import find_resumer
-from interventions.retry.retries import retry_and_resolve
+from interventions.retry.retries import retry_entry
 from interventions.times import from_text, parse_duration, utc_now
 from interventions.view.groups import entry_view
 from interventions.view.others import other_failures
 
 if TYPE_CHECKING:
-    from interventions.queue import InterventionQueue
+    from interventions.queue import ChangeOptions, InterventionQueue
 
 
 _Query = Annotated[
@@ -59,53 +59,30 @@ def resolve(
     retry: Annotated[
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
-    rerun_tools: RerunTools = False,
-    tools_done: ToolsDone = False,
-    grant: Grant = None,
-    home: Home = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    of_resumer: OfResumer = None,
-    **change: Unpack[ChangeFlags],
+    **flags: Unpack[ResumeFlags],
 ) -> None:
     """Close interventions as solved, with a note for the next person who meets the failure."""
     if not note_text.strip():
         raise UsageError("a resolution needs a note", hint='--note "what you mended"')
-    queue = the_queue(home)
     if retry:
         find_resumer()
-    elif grant or rerun_tools or tools_done or of_resumer:
-        given = (("--grant", grant), ("--rerun-tools", rerun_tools), ("--tools-done", tools_done))
-        named = next((name for name, value in given if value), "an option of the turn")
-        raise UsageError(f"{named} lets a turn go on: it needs --retry")
+    elif flags["grant"] or flags["rerun_tools"] or flags["tools_done"] or flags["of_resumer"]:
+        raise UsageError("an option of the turn lets it go on: that needs --retry")
+    queue = the_queue(flags["home"])
     results: dict[str, RetryResult] = {}
 
-    def one(wanted: str) -> Entry:
+    def one(wanted: str, **change: Unpack[ChangeOptions]) -> Entry:
         if not retry:
-            return queue.resolve(wanted, note_text, via="cli", **change)
+            return queue.resolve(wanted, note_text, **change)
         entry = queue.find(wanted)
-        request = RetryRequest(
-            entry["turn_id"],
-            entry["id"],
-            note_text,
-            answer=note_text,
-            grant=grant,
-            rerun_tools=rerun_tools,
-            tools_done=tools_done,
-            by=change["by"],
-            via="cli",
-            options=of_resumer or {},
-        )
-        retried = retry_and_resolve(
-            queue,
-            with_person(request, as_json=as_json),
-            expected_version=change["expected_version"],
-        )
-        say_result(entry, retried.result, with_response=not as_json)
+        request = replace(retry_request(entry, note_text, flags), answer=note_text)
+        version = change["expected_version"]
+        retried = retry_entry(queue, request, expected_version=version, unverified=True)
+        say_result(entry, retried.result, with_response=not flags["as_json"])
         results[entry["id"]] = retried.result
         return retried.entry
 
-    each(queue, "resolve", ids, query, one, yes=yes, as_json=as_json, results=results)
+    each(queue, "resolve", ids, query, one, flags, results)
     if any(result.failed for result in results.values()):
         raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
 
@@ -114,15 +91,11 @@ def dismiss(
     ids: Ids = None,
     note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
     query: _Query = None,
-    home: Home = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    **change: Unpack[ChangeFlags],
+    **flags: Unpack[BatchFlags],
 ) -> None:
     """Close interventions as not worth a fix; they never count as solved."""
-    queue = the_queue(home)
-    one = partial(queue.dismiss, note=note_text, via="cli", **change)
-    each(queue, "dismiss", ids, query, one, yes=yes, as_json=as_json)
+    queue = the_queue(flags["home"])
+    each(queue, "dismiss", ids, query, partial(queue.dismiss, note=note_text), flags)
 
 
 def snooze(
@@ -134,44 +107,32 @@ def snooze(
         typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
     ] = None,
     query: _Query = None,
-    home: Home = None,
-    yes: Yes = False,
-    as_json: AsJson = False,
-    **change: Unpack[ChangeFlags],
+    **flags: Unpack[BatchFlags],
 ) -> None:
     """Hear nothing of a failure for a while; it stays open and goes on counting."""
     if sum(value is not None for value in (for_, until, until_n_more)) != 1:
         ways = "--for 4h, --until TIME or --until-n-more 10"
         raise UsageError("say for how long, in one way", hint=ways)
+    queue = the_queue(flags["home"])
     duration, moment = _duration(for_), _moment(until)
-    queue = the_queue(home)
-    snoozed = partial(queue.snooze, duration=duration, until=moment, until_n_more=until_n_more)
-    one = partial(snoozed, via="cli", **change)
-    each(queue, "snooze", ids, query, one, yes=yes, as_json=as_json)
+    one = partial(queue.snooze, duration=duration, until=moment, until_n_more=until_n_more)
+    each(queue, "snooze", ids, query, one, flags)
 
 
-def reopen(
-    ids: Ids = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    **change: Unpack[ChangeFlags],
-) -> None:
+def reopen(ids: Ids = None, **flags: Unpack[ChangeFlags]) -> None:
     """Open closed interventions again, from the archive too."""
-    queue = the_queue(home)
-    one = partial(queue.reopen, via="cli", **change)
-    each(queue, "reopen", ids, None, one, yes=True, as_json=as_json)
+    queue = the_queue(flags["home"])
+    each(queue, "reopen", ids, None, queue.reopen, {**flags, "yes": True})
 
 
 def assign(
     intervention_id: Id,
     owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    **change: Unpack[ChangeFlags],
+    **flags: Unpack[ChangeFlags],
 ) -> None:
     """Say who looks into it."""
-    entry = the_queue(home).assign(intervention_id, owner, via="cli", **change)
-    if as_json:
+    entry = the_queue(flags["home"]).assign(intervention_id, owner, **_change(flags))
+    if flags["as_json"]:
         say_json(entry_view(entry, utc_now()))
     else:
         say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
@@ -182,18 +143,20 @@ def undo(
         str | None,
         typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    **change: Unpack[ChangeFlags],
+    **flags: Unpack[ChangeFlags],
 ) -> None:
     """Take back the last resolve, dismiss, snooze, reopen or assign."""
-    if change["expected_version"] is not None and intervention_id is None:
+    if flags["expected_version"] is not None and intervention_id is None:
         raise UsageError("--expected-version needs the ID whose version it is")
-    line, entry = the_queue(home).undo(intervention_id, via="cli", **change)
-    if as_json:
+    line, entry = the_queue(flags["home"]).undo(intervention_id, **_change(flags))
+    if flags["as_json"]:
         say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:
         say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}")
+
+
+def _change(flags: ChangeFlags) -> ChangeOptions:
+    return {"expected_version": flags["expected_version"], "by": flags["by"], "via": "cli"}
 
 
 def _duration(text: str | None) -> timedelta | None:
@@ -216,51 +179,36 @@ def _moment(text: str | None) -> datetime | None:
         raise UsageError(f"--until: {text!r} {what}", hint=example) from error
 
 
-Action = Literal["resolve", "dismiss", "snooze", "reopen"]
-_DONE: Mapping[Action, str] = {
-    "resolve": "resolved",
-    "dismiss": "dismissed",
-    "snooze": "snoozed",
-    "reopen": "reopened",
-}
-
-
 def each(
     queue: InterventionQueue,
-    action: Action,
+    action: str,
     ids: list[str] | None,
     query: str | None,
-    one: Callable[[str], Entry],
-    *,
-    yes: bool,
-    as_json: bool,
+    one: Callable[..., Entry],
+    flags: BatchFlags,
     results: Mapping[str, RetryResult] | None = None,
 ) -> None:
     """Do it to each, go on after a refusal, and exit with the code of the first one. `results` is
     what became of turns that were resumed for it, by id."""
+    as_json, past = flags["as_json"], f"{action.removesuffix('e')}ed"
     wanted = _chosen(queue, ids, query)
-    if not yes and wanted:
+    if not flags["yes"] and wanted:
         _confirm(queue, action, wanted, is_query=query is not None)
     done: list[Entry] = []
     failed: list[dict[str, Any]] = []
     for name in wanted:
         try:
-            done.append(one(name))
+            done.append(one(name, **_change(flags)))
         except QueueError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
             if isinstance(error, StillOpenError):
                 failed[-1]["result"] = error.retried.result.as_dict()
                 say_result(error.retried.entry, error.retried.result, with_response=not as_json)
             report(error)
-        except RetryFailedError as error:
-            failed.append({"id": name, "error": str(error), "exit_code": int(Code.FAILED)})
-            say_retry_failed(queue.find(name), error)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
     if as_json:
         now = utc_now()
         shown: dict[str, Any] = {
-            _DONE[action]: [entry_view(entry, now) for entry in done],
+            past: [entry_view(entry, now) for entry in done],
             "failed": failed,
         }
         if results:
@@ -268,7 +216,7 @@ def each(
         say_json(shown)
     else:
         for entry in done:
-            say(f"{_DONE[action]} {entry['id']}")
+            say(f"{past} {entry['id']}")
     if failed:
         raise typer.Exit(failed[0]["exit_code"])
 
@@ -288,9 +236,7 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
     return [entry["id"] for entry in worst_first(matching)]
 
 
-def _confirm(
-    queue: InterventionQueue, action: Action, wanted: list[str], *, is_query: bool
-) -> None:
+def _confirm(queue: InterventionQueue, action: str, wanted: list[str], *, is_query: bool) -> None:
     """Of what a query found, and of entries whose other failures would be closed with them."""
     held = []
     for name in wanted if action in ("resolve", "dismiss") else ():
@@ -305,7 +251,4 @@ def _confirm(
         what += f" and what else {'it holds' if len(wanted) == 1 else 'they hold'}"
         note(f"{count}, holding {len(others)} other failure{'s' if len(others) > 1 else ''}:")
         note_others(others)
-    if not is_asked():
-        raise UsageError(f"{what}: without a terminal this needs --yes")
-    if not typer.confirm(clean(f"{what}?"), err=True):
-        raise UsageError("nothing was changed")
+    confirm(what)

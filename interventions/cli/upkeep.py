@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.options import AsJson, By, Home, the_queue
+from interventions.cli.options import AsJson, By, Home, read_entries, the_queue
 from interventions.cli.terminal import (
     Code,
     coloured,
@@ -33,6 +33,7 @@ def health(
     as_json: AsJson = False,
 ) -> None:
     """How many wait, how old, how fast they are resolved, what was dropped and why."""
+    read_entries(home)  # says which it cannot read: those are in no figure
     queue = the_queue(home)
     while True:
         figures = queue.health()

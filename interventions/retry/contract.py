@@ -117,11 +117,6 @@ class RetryResult:
         return not self.failed and self.passed and self.waiting is None
 
     @property
-    def succeeded(self) -> bool:
-        """No phase failed, and neither did the queue."""
-        return not self.failed and not self.trouble
-
-    @property
     def why_open(self) -> str:
         """Why the entry is open, if it is."""
         if self.trouble:
@@ -150,35 +145,39 @@ class Resumer(Protocol):
         ...
 
 
-class RetryFailedError(Exception):
-    """The turn was resumed and failed again; `str` says how, `difference` in what it differs."""
+class RetryFailedError(UnsolvedError):
+    """The turn was resumed and failed again: the `reason`, and in what it differs from the failure
+    before. Both are redacted."""
 
-    def __init__(self, message: str, difference: Sequence[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, turn_id: int, reason: str, difference: Sequence[str] = ()) -> None:
+        super().__init__("\n  ".join((f"turn {turn_id} failed again: {reason}", *difference)))
+        self.reason = reason
         self.difference = tuple(difference)
 
 
 @dataclass(frozen=True)
 class RetriedEntry:
-    """The entry after the retry, and the result. `why_open` is empty if it is resolved."""
+    """The entry after the retry, and the result."""
 
     entry: Entry
     result: RetryResult
-    why_open: str = ""
 
     @property
     def resolved(self) -> bool:
-        return not self.why_open
+        return self.entry["resolved_at"] is not None
 
 
 class StillOpenError(UnsolvedError):
     """The turn went on, and that did not solve the entry."""
 
     def __init__(self, retried: RetriedEntry) -> None:
-        name = short_id(retried.entry["id"])
-        waits = retried.result.waiting is not None
-        super().__init__(
-            f"{retried.entry['id']} stays open: {retried.why_open}",
-            hint=f"interventions retry {name} --all" if waits else f"interventions show {name}",
-        )
+        result, name = retried.result, short_id(retried.entry["id"])
+        hint = f"interventions show {name}"
+        if result.waiting is not None:
+            hint = f"interventions retry {name} --all"
+        elif result.trouble:
+            hint = f"interventions retry {name}"
+        elif result.solved:
+            hint = f'interventions resolve {name} --note "what you mended"'
+        super().__init__(f"{retried.entry['id']} stays open: {result.why_open}", hint=hint)
         self.retried = retried

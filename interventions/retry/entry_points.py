@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypedDict
 
 from interventions.entry import Entry, is_open, short_id, short_ids
 from interventions.errors import ConflictError, NoResumerError, QueueError
+from interventions.plaintext import one_line
 from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest, RetryResult
 
 RESUMERS_GROUP = "interventions.resumers"
@@ -81,15 +82,22 @@ def retry(home: Path, request: RetryRequest, resumer: Resumer | None = None) -> 
     except QueueError:
         raise
     except Exception as error:  # whatever the resumed turn raises is a retry that failed
-        raise RetryFailedError(f"{type(error).__name__}: {error}") from error
+        raise _failed(request, f"{type(error).__name__}: {error}") from error
     finally:
         if resumer is None:
             done_with(own)
     if not isinstance(result, RetryResult):
-        raise RetryFailedError(f"the resumer answers a RetryResult, not {type(result).__name__}")
+        raise _failed(request, f"the resumer answers a RetryResult, not {type(result).__name__}")
     if result.failed_again:
-        raise RetryFailedError(result.message or "it failed again", result.difference)
+        raise _failed(request, result.message or "it failed again", result.difference)
     return result
+
+
+def _failed(request: RetryRequest, reason: str, difference: Sequence[str] = ()) -> RetryFailedError:
+    from interventions.secrets.redaction import redact_text  # late: commands take 8 ms for it
+
+    reason, *lines = (one_line(redact_text(line)) for line in (reason, *difference))
+    return RetryFailedError(request.turn_id, reason, lines)
 
 
 class LiveTurn(TypedDict, total=False):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import ConflictError, NoResumerError, QueueError
@@ -35,10 +36,15 @@ PATIENCE_S = 5.0
 
 
 def retry_entry(
-    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
+    queue: InterventionQueue,
+    request: RetryRequest,
+    *,
+    expected_version: int | None = None,
+    unverified: bool = False,
 ) -> RetriedEntry:
     """Resume the turn, which resolves the entry that the request names, verified, once its phase
-    has completed.
+    has completed. With `unverified` it is also resolved if its resumer only says that the turn went
+    on to its end, and StillOpenError is raised if it is not solved.
 
     Raises ConflictError, and then nothing has happened, for an entry that is closed or is not
     `expected_version`; RetryFailedError if the phase failed again; ConflictError if somebody
@@ -47,6 +53,9 @@ def retry_entry(
     before = entry_to_retry(queue, request.intervention_id or "", expected_version)
     try:
         result = retry(queue.home, request)
+    except RetryFailedError as error:
+        error.hint = f"interventions show {short_id(before['id'])}"
+        raise
     except QueueError:
         now = queue.find(before["id"])
         if now["resolved_at"] is None:
@@ -54,14 +63,24 @@ def retry_entry(
         # An earlier run resumed the turn and died before it closed the entry; now it is closed.
         return RetriedEntry(now, RetryResult(now["turn_id"], ANSWERED_BEFORE))
     now = queue.find(before["id"])
-    if now["resolved_at"] is not None:
-        return RetriedEntry(now, result)
-    if not is_open(now):
+    if now["dismissed_at"] is not None:
         raise ConflictError(
             f"{now['id']} was dismissed while its turn went on",
             hint=f"interventions show {short_id(now['id'])}",
         )
-    return RetriedEntry(now, result, result.why_open)
+    retried = RetriedEntry(now, result)
+    if retried.resolved or not unverified:
+        return retried
+    if not result.solved:
+        raise StillOpenError(retried)
+    now = queue.resolve(
+        now["id"],
+        request.note,
+        expected_version=now["version"],
+        by=request.by,
+        via=request.via,
+    )
+    return RetriedEntry(now, result)
 
 
 def entry_to_retry(
@@ -79,26 +98,6 @@ def entry_to_retry(
         raise ConflictError(f"{entry['id']} is closed", hint=hint)
     queue.check_version(entry, expected_version)
     return entry
-
-
-def retry_and_resolve(
-    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
-) -> RetriedEntry:
-    """`retry_entry`, and the entry is resolved, unverified, if its resumer only says that the turn
-    went on to its end. Raises StillOpenError if it is not solved, and what `retry_entry` raises."""
-    retried = retry_entry(queue, request, expected_version=expected_version)
-    if retried.resolved:
-        return retried
-    if not retried.result.solved:
-        raise StillOpenError(retried)
-    now = queue.resolve(
-        retried.entry["id"],
-        request.note,
-        expected_version=retried.entry["version"],
-        by=request.by,
-        via=request.via,
-    )
-    return RetriedEntry(now, retried.result)
 
 
 def _reported_in(result: RetryResult) -> str:
@@ -140,19 +139,28 @@ class WaitingTurn:
         return self.entry["id"] if self.entry["turn_id"] == self.turn_id else None
 
 
+RetriedStatus = Literal["passed", "failed", "skipped"]
+
+
 @dataclass(frozen=True)
 class RetriedTurn:
     """The result of one retry. `what` is the turn's state if it passed, else the reason. `error` is
     why it could not be resumed; `unreported`: it failed, and no intervention says so."""
 
     turn_id: int
-    status: Literal["passed", "failed", "skipped"]
+    status: RetriedStatus
     what: str
     error: QueueError | None = None
     unreported: bool = False
 
 
 Progress = Callable[[RetriedTurn, int, int], None]
+
+
+def tally(tried: Iterable[RetriedTurn]) -> str:
+    """`passed 2, failed 0, skipped 1`"""
+    counts = Counter(one.status for one in tried)
+    return ", ".join(f"{status} {counts[status]}" for status in get_args(RetriedStatus))
 
 
 def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
@@ -203,10 +211,10 @@ def retry_all(
     PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
     only the end of the process stops. Raises NoResumerError.
     """
-    from concurrent.futures import ThreadPoolExecutor, as_completed  # late
+    from concurrent.futures import ThreadPoolExecutor, as_completed, wait  # late
 
     done: list[RetriedTurn] = []
-    rest = list(turns)
+    left = dict.fromkeys(turns)  # by turn, in their order
     resumer = find_resumer()
 
     def try_turn(turn_id: int) -> RetriedTurn:
@@ -216,44 +224,40 @@ def retry_all(
         return _retry_turn(home, own, resumer)
 
     def report(outcome: RetriedTurn) -> None:
+        del left[outcome.turn_id]
         done.append(outcome)
         progress(outcome, len(done), len(turns))
 
-    def skip(left: Iterable[int], why: str) -> None:
-        for turn_id in left:
+    def skip_others(why: str) -> None:
+        for turn_id in tuple(left):
             report(RetriedTurn(turn_id, "skipped", why))
 
-    while rest:
-        first = rest.pop(0)
-        try:
-            canary = try_turn(first)
-        except KeyboardInterrupt:
-            skip((first, *rest), INTERRUPTED)
-            return done, True
-        report(canary)
-        if canary.status == "failed":
-            skip(rest, f"turn {canary.turn_id} was tried first and failed")
-            done_with(resumer)
-            return done, False
-        if canary.status == "passed":
-            break
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    running = {pool.submit(try_turn, turn_id): turn_id for turn_id in rest}
     try:
-        for future in as_completed(running):
+        for first in turns:
+            report(canary := try_turn(first))
+            if canary.status == "failed":
+                skip_others(f"turn {first} was tried first and failed")
+            if canary.status != "skipped":
+                break
+    except KeyboardInterrupt:
+        skip_others(INTERRUPTED)
+        return done, True
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    futures = {pool.submit(try_turn, turn_id): turn_id for turn_id in left}
+    try:
+        for future in as_completed(futures):
             report(future.result())
     except KeyboardInterrupt:
-        reported = {outcome.turn_id for outcome in done}
-        unused = {future: turn_id for future, turn_id in running.items() if future.cancel()}
-        left = [f for f, turn_id in running.items() if f not in unused and turn_id not in reported]
-        with suppress(KeyboardInterrupt, TimeoutError):  # the second one may come at any moment
-            interrupted(len(left))
-            for future in as_completed(left, timeout=PATIENCE_S):
-                report(future.result())
-        reported = {outcome.turn_id for outcome in done}
-        still = (running[f] for f in left if running[f] not in reported)
-        skip(still, STOPPED)
-        skip(unused.values(), INTERRUPTED)
+        running = {future: turn_id for future, turn_id in futures.items() if not future.cancel()}
+        with suppress(KeyboardInterrupt):  # the second one may come at any moment
+            unfinished = [future for future in running if not future.done()]
+            interrupted(len(unfinished))
+            wait(unfinished, timeout=PATIENCE_S)
+        for future, turn_id in running.items():
+            if turn_id in left:
+                stopped = RetriedTurn(turn_id, "skipped", STOPPED)
+                report(future.result() if future.done() else stopped)
+        skip_others(INTERRUPTED)
         return done, True
     finally:
         # Turns that still run, after Ctrl-C or without a resumer, are not waited for.
@@ -267,11 +271,11 @@ def _retry_turn(home: Path, request: RetryRequest, resumer: Resumer) -> RetriedT
     try:
         result = retry(home, request, resumer)
     except RetryFailedError as error:
-        return RetriedTurn(turn_id, "failed", str(error))
+        return RetriedTurn(turn_id, "failed", error.reason)
     except NoResumerError:
         raise
     except QueueError as error:
-        return RetriedTurn(turn_id, "skipped", str(error), error)
+        return RetriedTurn(turn_id, "skipped", one_line(redact_text(str(error))), error)
     if result.failed:
         what = f"it got past its phase, then failed in {result.phase} ({_reported_in(result)})"
         return RetriedTurn(turn_id, "failed", what, unreported=result.intervention_id is None)

@@ -11,7 +11,6 @@ from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.contract import RetryFailedError
-from interventions.secrets.redaction import redact_text
 from monitor.core.snapshot import Clock
 from monitor.core.source import Source
 
@@ -82,9 +81,8 @@ def apply(
 ) -> ChangeOutcome:
     """Each in turn; a refusal of one does not stop the others, unless it would be theirs too.
 
-    `may_continue` is asked before each, with how many were tried. A refusal is a QueueError, a
-    RetryFailedError (which stands for whatever a resumer raises) or an InputError; anything else
-    is a mistake of the monitor, which ends it.
+    `may_continue` is asked before each, with how many were tried. A refusal is a QueueError or
+    an InputError; anything else is a mistake of the monitor, which ends it.
     """
     done: list[Entry] = []
     refused: list[Refusal] = []
@@ -95,29 +93,23 @@ def apply(
         tried += 1
         try:
             done.append(change(entry))
-        except StorageError as error:
-            refused.append(Refusal(entry, _why(error), temporary=True))
-            break  # each of the others would wait for the same lock, or find the same full disk
-        except QueueError as error:
-            refused.append(Refusal(entry, _why(error)))
-        except RetryFailedError as error:
-            again = f"failed again: {redact_text(_failure(error))}"
-            refused.append(Refusal(entry, one_line(again)))
-        except InputError as error:
-            refused.append(Refusal(entry, one_line(str(error))))
+        except (QueueError, InputError) as error:
+            temporary = isinstance(error, StorageError)
+            refused.append(Refusal(entry, _why(error), temporary))
+            if temporary:
+                break  # each of the others would wait for the same lock, or find the same full disk
     return ChangeOutcome(action, tuple(done), tuple(refused), tuple(targets[tried:]))
 
 
-def _failure(error: RetryFailedError) -> str:
-    """The error now, and whether the fix did anything: in what it differs from the one before."""
-    has_new_error = any(line.startswith("now: ") for line in error.difference)
-    return "; ".join(error.difference if has_new_error else (str(error), *error.difference))
-
-
-def _why(error: QueueError) -> str:
+def _why(error: QueueError | InputError) -> str:
+    if isinstance(error, RetryFailedError):
+        # Whether the fix did anything: in what it differs from the failure before.
+        has_new_error = any(line.startswith("now: ") for line in error.difference)
+        said = error.difference if has_new_error else (error.reason, *error.difference)
+        return f"failed again: {'; '.join(said)}"
     # A hint to look again names a command; here it has just been looked at.
-    hint = f" ({error.hint})" if error.hint and not isinstance(error, ConflictError) else ""
-    return one_line(f"{error}{hint}")
+    hint = "" if isinstance(error, ConflictError | InputError) else error.hint
+    return one_line(f"{error} ({hint})" if hint else str(error))
 
 
 def _names(entries: Sequence[Entry]) -> str:

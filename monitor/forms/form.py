@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import partial
 from typing import ClassVar
 
 from textual import on, work
@@ -34,6 +35,7 @@ from monitor.core.app_state import (
 )
 from monitor.widgets.keys import hidden_key, key
 
+Job = Callable[[], ChangeOutcome]
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
 _MOST_OTHERS = 3
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
@@ -141,8 +143,10 @@ class Form(ModalScreen[ChangeOutcome | None]):
             problem.display = False
             yield problem
             with Horizontal(id="form-buttons"):
-                yield Button("Cancel", id="cancel", compact=True)
-                yield Button(self.VERB, id="confirm", variant="primary", compact=True)
+                yield Button("Cancel", id="cancel", action="screen.cancel", compact=True)
+                yield Button(
+                    self.VERB, "primary", id="confirm", action="screen.submit", compact=True
+                )
         yield Footer(show_command_palette=False, compact=True)
 
     def heading(self) -> Content:
@@ -202,12 +206,18 @@ class Form(ModalScreen[ChangeOutcome | None]):
         if not self.state.can_start:
             return
         try:
-            change = self.change()
+            job = self.job()
         except InputError as error:
             self.show_problem(str(error))
             return
-        self.start()
-        self._apply(change)
+        # What is typed from here on would not count, so nothing can be.
+        self.state = self.state.start()
+        self.app_state.running += 1
+        self._focused = self.focused
+        for typed in self.query(Input):
+            typed.disabled = True
+        self.show_problem("working ...")
+        self._run(job)
 
     def action_override(self) -> None:
         """With what somebody else has made of them, which the form has shown."""
@@ -215,8 +225,16 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
         self.action_submit()
 
+    def job(self) -> Job:
+        """What to do, from what was typed. Raises InputError."""
+        return partial(self._change_each, self.change())
+
     @work(thread=True, group="apply")
-    def _apply(self, change: Change) -> None:
+    def _run(self, job: Job) -> None:
+        app = self.app
+        app.call_from_thread(self._applied, job())
+
+    def _change_each(self, change: Change) -> ChangeOutcome:
         app, total = self.app, len(self.entries)
 
         def may_continue(tried: int) -> bool:
@@ -225,16 +243,25 @@ class Form(ModalScreen[ChangeOutcome | None]):
             return not self.state.stops
 
         outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
-        outcome = explain_conflicts(self.queue, outcome, self.app_state.clock())
-        app.call_from_thread(self._applied, outcome)
+        return explain_conflicts(self.queue, outcome, self.app_state.clock())
 
     def _applied(self, outcome: ChangeOutcome) -> None:
+        """The change is over. The form stays if something is to be read in it; it is about the rest
+        then."""
         outcome = replace(outcome, remarks=tuple(self.remarks))
         newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
-        all_well = not outcome.refused and not outcome.not_tried
-        if not self.finish(outcome, all_well=all_well, newer=newer):
+        self.app_state.running -= 1
+        if self.state.is_closed:
+            self.report_late(outcome)
             return
-        # The form is now about the rest.
+        all_well = not outcome.refused and not outcome.not_tried
+        self.state = self.state.finish(outcome.done, all_well=all_well, newer=newer)
+        for typed in self.query(Input):
+            typed.disabled = False
+        self.set_focus(self._focused)
+        if self.state.is_closed:
+            self.dismiss(self._done_so_far())
+            return
         self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
         done = len(self.state.done)
         lines = [f"{self.DONE} {done}"] if done else []
@@ -244,31 +271,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.show_targets()
         self.refresh_bindings()
         self.show_problem("\n".join(lines))
-
-    def start(self) -> None:
-        """What is typed from here on would not count, so nothing can be."""
-        self.state = self.state.start()
-        self.app_state.running += 1
-        self._focused = self.focused
-        for typed in self.query(Input):
-            typed.disabled = True
-        self.show_problem("working ...")
-
-    def finish(
-        self, outcome: ChangeOutcome, *, all_well: bool, newer: Mapping[str, Entry] | None = None
-    ) -> bool:
-        """The change is over; whether the form stays, for what is to be read in it."""
-        self.app_state.running -= 1
-        if self.state.is_closed:
-            self.report_late(outcome)
-            return False
-        self.state = self.state.finish(outcome.done, all_well=all_well, newer=newer or {})
-        for typed in self.query(Input):
-            typed.disabled = False
-        self.set_focus(self._focused)
-        if self.state.is_closed:
-            self.dismiss(self._done_so_far())
-        return not self.state.is_closed
 
     def show_changes(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open; a refusal, once there, says more."""
@@ -310,13 +312,8 @@ class Form(ModalScreen[ChangeOutcome | None]):
     def _done_so_far(self) -> ChangeOutcome:
         return ChangeOutcome(self.DONE, self.state.done, remarks=tuple(self.remarks))
 
-    @on(Button.Pressed, "#cancel")
-    def _cancel_pressed(self) -> None:
-        self.action_cancel()
-
-    @on(Button.Pressed, "#confirm")
     @on(Input.Submitted)
-    def _confirmed(self) -> None:
+    def _entered(self) -> None:
         self.action_submit()
 
 

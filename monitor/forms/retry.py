@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, get_args
 
@@ -25,11 +25,11 @@ from interventions.retry.retries import (
     WaitingTurn,
     result_lines,
     retry_all,
-    retry_and_resolve,
+    retry_entry,
     waiting_turns,
 )
 from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
-from monitor.forms.form import Form
+from monitor.forms.form import Form, Job
 from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
 from monitor.widgets.keys import key
 from monitor.widgets.turn_text import progress_line
@@ -114,42 +114,40 @@ class RetryForm(Form):
     def _has_others(self) -> bool:
         return len(self._alike()) < len(self._waiting)
 
-    def _note(self) -> str:
-        """Raises InputError."""
+    def _request(self) -> RetryRequest:
+        """What was typed, without the turn. Raises InputError."""
         note = self.typed("note")
         if not note:
             question = "the turn asked a question: what is the answer?"
             raise InputError(question if self._is_question else "a resolution needs a note")
-        return note
+        # Nothing is granted unless somebody typed it.
+        word = next((i.value.strip().lower() for i in self.query("#grant").results(Input)), "")
+        grant = next((scope for scope in SCOPES if word and scope.startswith(word)), None)
+        if word and grant is None:
+            raise InputError(f"{word!r} allows nothing: {', '.join(SCOPES)}, or leave it empty")
+        return RetryRequest(0, None, note, grant=grant, via=VIA)
 
-    def _grant(self) -> Scope | None:
-        """Nothing unless somebody typed it. Raises InputError."""
-        for field in self.query("#grant").results(Input):
-            word = field.value.strip().lower()
-            meant = [scope for scope in SCOPES if word and scope.startswith(word)]
-            if word and not meant:
-                raise InputError(f"{word!r} allows nothing: {', '.join(SCOPES)}, or leave it empty")
-            return meant[0] if meant else None
-        return None
+    def job(self) -> Job:
+        return partial(self._retry_all, self._request()) if self._turns else super().job()
 
     def change(self) -> Change:
-        note, grant = self._note(), self._grant()
+        typed = self._request()
 
         def retry(entry: Entry) -> Entry:
             # A turn that asked a person goes on with their answer, not with our words.
-            request = RetryRequest(
-                entry["turn_id"],
-                entry["id"],
-                note,
-                answer=None if note == DEFAULT_NOTE else note,
-                grant=grant if latest_failure(entry)["type"] == PERMISSION else None,
-                via=VIA,
+            request = replace(
+                typed,
+                turn_id=entry["turn_id"],
+                intervention_id=entry["id"],
+                answer=None if typed.note == DEFAULT_NOTE else typed.note,
+                grant=typed.grant if latest_failure(entry)["type"] == PERMISSION else None,
                 ask=partial(ask_about_call, self.app),
             )
             with watched_turns(self.queue.home, [entry["turn_id"]], self._show_progress):
-                version = entry["version"]
-                retried = retry_and_resolve(self.queue, request, expected_version=version)
-            if not retried.result.succeeded:
+                retried = retry_entry(
+                    self.queue, request, expected_version=entry["version"], unverified=True
+                )
+            if retried.result.failed or retried.result.trouble:
                 self.remarks += result_lines(entry, retried.result)
             return retried.entry
 
@@ -182,80 +180,58 @@ class RetryForm(Form):
             return
         self._waiting = message.turns
         count, total = len(self._alike()), len(message.turns)
-        buttons, hints = [], []
+        choices: list[tuple[str, str, bool]] = []
+        hints = []
         if count > 1:
-            buttons.append(Button(f"All {count} alike", id="all-alike", compact=True))
+            choices.append((f"All {count} alike", "all-alike", False))
             hints.append(
                 f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
                 f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
             )
         if self._has_others():
-            buttons.append(Button(f"All {total}, others too", id="all-others", compact=True))
+            choices.append((f"All {total}, others too", "all-others", True))
             hints.append(f"{total - count} failed with another failure: this may be no fix for it")
         if self.state.can_start:
             self.query_one("#retry-progress", Static).update("\n".join(hints))
-        await self.query_one("#form-buttons", Horizontal).mount(*buttons)
+        await self.query_one("#form-buttons", Horizontal).mount(
+            *(
+                Button(label, id=name, action=f"screen.all({others})", compact=True)
+                for label, name, others in choices
+            )
+        )
         self.refresh_bindings()
 
-    def action_submit(self) -> None:
-        if self._turns:
-            self._start_all(self._turns)
-        else:
-            super().action_submit()
-
-    @on(Button.Pressed, "#all-alike, #all-others")
-    def _all_pressed(self, event: Button.Pressed) -> None:
-        self.action_all(event.button.id == "all-others")
-
     def action_all(self, others: bool) -> None:
-        self._start_all(self._waiting if others else self._alike())
+        turns = self._waiting if others else self._alike()
+        if self.state.can_start and turns:
+            self._turns = turns
+            self.target_note = ""  # it is about the chosen ones
+            self.entries = list({turn.entry["id"]: turn.entry for turn in turns}.values())
+            self.show_targets()
+            self.action_submit()
 
-    def _start_all(self, turns: Sequence[WaitingTurn]) -> None:
-        if not self.state.can_start or not turns:
-            return
-        first = turns[0]
-        try:
-            request = RetryRequest(
-                first.turn_id, first.entry["id"], self._note(), grant=self._grant(), via=VIA
-            )
-        except InputError as error:
-            self.show_problem(str(error))
-            return
-        self._turns = turns
-        self.target_note = ""  # it is about the chosen ones
-        self.entries = list({turn.entry["id"]: turn.entry for turn in self._turns}.values())
-        self.show_targets()
-        self.start()
-        self._retry_all(request)
-
-    @work(thread=True, group="apply")
-    def _retry_all(self, request: RetryRequest) -> None:
-        app, home, tried = self.app, self.queue.home, list[RetriedTurn]()
+    def _retry_all(self, request: RetryRequest) -> ChangeOutcome:
+        home, tried = self.queue.home, list[RetriedTurn]()
+        turns = {turn.turn_id: turn.named for turn in self._turns}
 
         def count(outcome: RetriedTurn, done: int, total: int) -> None:
             tried.append(outcome)
             self._show_progress((), progress(tried, total))
 
-        problem = []
-        ids = [turn.turn_id for turn in self._turns]
-        with watched_turns(home, ids, self._show_progress, tried):
+        def closed(entry: Entry) -> Entry:
+            now = self.queue.find(entry["id"])
+            if is_open(now):
+                raise InputError("stays open")
+            return now
+
+        self.remarks = []
+        with watched_turns(home, list(turns), self._show_progress, tried):
             try:
                 retry_all(
-                    {turn.turn_id: turn.named for turn in self._turns},
-                    home,
-                    request,
-                    jobs=JOBS,
-                    progress=count,
-                    stop=lambda: self.state.stops,
+                    turns, home, request, jobs=JOBS, progress=count, stop=lambda: self.state.stops
                 )
             except QueueError as error:
-                problem.append(f"{error} ({error.hint})")
-        latest = apply("", self.entries, lambda entry: self.queue.find(entry["id"])).done
-        closed = tuple(entry for entry in latest if not is_open(entry))
-        outcome = ChangeOutcome(self.DONE, closed, remarks=(*problem, *summary(tried)))
-        all_passed = len(tried) == len(ids) and all(one.status == "passed" for one in tried)
-        app.call_from_thread(self._all_tried, outcome, all_passed and bool(closed))
-
-    def _all_tried(self, outcome: ChangeOutcome, all_well: bool) -> None:
-        if self.finish(outcome, all_well=all_well):
-            self.show_problem("\n".join(outcome.remarks))
+                self.remarks.append(f"{error} ({error.hint})")
+        if len(tried) < len(turns) or any(one.status != "passed" for one in tried):
+            self.remarks += summary(tried)
+        return apply(self.DONE, self.entries, closed)

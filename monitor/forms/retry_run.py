@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -22,7 +21,7 @@ from interventions.errors import NoResumerError
 from interventions.plaintext import one_line
 from interventions.retry.contract import BegunCall, CallDecision
 from interventions.retry.entry_points import LiveTurn, find_turn_reader
-from interventions.retry.retries import RetriedTurn
+from interventions.retry.retries import RetriedTurn, tally
 from interventions.secrets.redaction import redact_text
 from monitor.core.feeds import redacted
 from monitor.widgets.keys import key
@@ -81,27 +80,19 @@ def progress(tried: Sequence[RetriedTurn], total: int) -> str:
     """`3 of 12 turns: passed 2, failed 0, skipped 1`"""
     if not tried:
         return f"0 of {total} turns; one is tried first"
-    return f"{len(tried)} of {total} turns: {_counts(tried)}"
-
-
-def _counts(tried: Sequence[RetriedTurn]) -> str:
-    counts = Counter(one.status for one in tried)
-    return ", ".join(f"{came} {counts[came]}" for came in ("passed", "failed", "skipped"))
+    return f"{len(tried)} of {total} turns: {tally(tried)}"
 
 
 def summary(tried: Sequence[RetriedTurn]) -> list[str]:
     """The counts, then what did not pass: failures first, skipped for one reason together."""
-    failed = [
-        f"turn {one.turn_id} failed: {_reason(one)}" for one in tried if one.status == "failed"
-    ]
-    reasons = Counter(_reason(one) for one in tried if one.status == "skipped")
+    failed = [f"turn {o.turn_id} failed: {o.what[:300]}" for o in tried if o.status == "failed"]
+    reasons = Counter(one.what[:300] for one in tried if one.status == "skipped")
     lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
     more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-    return [_counts(tried), *lines[:_MOST_PROBLEMS], *more]
+    return [tally(tried), *lines[:_MOST_PROBLEMS], *more]
 
 
-def _reason(outcome: RetriedTurn) -> str:
-    return one_line(redact_text(outcome.what))[:300]
+CHOICES = {"leave": "Leave the turn", "again": "Run it again", "done": "Count it as done"}
 
 
 class BegunCallForm(ModalScreen[CallDecision]):
@@ -125,10 +116,10 @@ class BegunCallForm(ModalScreen[CallDecision]):
             box.border_title = f"Turn {call.turn_id}"
             yield Static(str(call), markup=False)
             with Horizontal(id="form-buttons"):
-                yield Button("Leave the turn", id="leave", compact=True)
-                yield Button("Run it again", id="again", compact=True)
-                if call.unfinished:
-                    yield Button("Count it as done", id="done", compact=True)
+                for decision, label in CHOICES.items():
+                    if decision != "done" or call.unfinished:
+                        action = f"screen.answer('{decision}')"
+                        yield Button(label, id=decision, action=action, compact=True)
         yield Footer(show_command_palette=False, compact=True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -136,11 +127,6 @@ class BegunCallForm(ModalScreen[CallDecision]):
 
     def action_answer(self, answer: CallDecision) -> None:
         self.dismiss(answer)
-
-    @on(Button.Pressed)
-    def _pressed(self, event: Button.Pressed) -> None:
-        answers: dict[str, CallDecision] = {"again": "again", "done": "done"}
-        self.dismiss(answers.get(event.button.id or "", "leave"))
 
 
 def ask_about_call(app: App[Any], call: BegunCall) -> CallDecision:

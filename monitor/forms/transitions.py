@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import ClassVar, TypedDict
 
 from textual.app import ComposeResult
@@ -137,17 +138,7 @@ class SnoozeForm(Form):
         )
 
     def change(self) -> Change:
-        end = parse_snooze(self.typed("until"))
-
-        def snooze(entry: Entry) -> Entry:
-            try:
-                return self.queue.snooze(
-                    entry["id"], **end, expected_version=entry["version"], via=VIA
-                )
-            except ValueError as error:  # a moment that is past, or beyond the calendar
-                raise InputError(str(error)) from error
-
-        return snooze
+        return _unless_changed(partial(self.queue.snooze, **parse_snooze(self.typed("until"))))
 
 
 class SnoozeEnd(TypedDict, total=False):

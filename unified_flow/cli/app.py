@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 import typer
 from typer.core import TyperCommand
 
-from interventions.cli.command_group import CommandGroup
+from interventions.cli.command_group import HELP_OPTIONS, CommandGroup
 from interventions.cli.main import app as interventions
 from unified_flow.cli.exits import exits
 
@@ -25,6 +26,24 @@ class Commands(CommandGroup):
     package = "unified_flow.cli"
     program = "unified-flow"
     leaf_class = FlowCommand
+    default: str | None = None  # the command that is meant where none is named
+
+    @classmethod
+    def of(
+        cls, name: str, help_text: str, table: Mapping[str, str], *, default: str | None = None
+    ) -> Commands:
+        group = cls(name=name, help=help_text, no_args_is_help=True, context_settings=HELP_OPTIONS)
+        group.table, group.default = table, default
+        return group
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = 0
+        while at < len(args) and args[at].partition("=")[0] in ("--home", "--json"):
+            at += 2 if args[at] == "--home" else 1
+        is_named = not args[at:] or args[at] in {*self.table, "-h", "--help", "-V", "--version"}
+        if self.default and not is_named:
+            args = [*args[:at], self.default, *args[at:]]
+        return super().parse_args(ctx, args)
 
 
 def _monitor(home: Path | None, arguments: list[str]) -> None:

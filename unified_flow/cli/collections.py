@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import confirm, note, say
 from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.completion import collection_names
@@ -110,8 +110,8 @@ def delete_collection(
     folder = index_folder(find_home(home))
     if name not in collection_names(folder):
         raise unknown_collection(folder, name)
-    if not yes and not typer.confirm(f"delete the index of {name}?", err=True):
-        raise typer.Exit(Code.FAILED)
+    if not yes:
+        confirm(f"delete the index of {name}")
     delete_collection(folder, name)
     say_result(as_json, {"deleted": name}, f"deleted {name}; the documents are untouched")
 

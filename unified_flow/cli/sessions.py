@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interventions.cli.terminal import Code, note, say
+from interventions.cli.terminal import confirm, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home, replace_private, state_folder
 from interventions.plaintext import clean
@@ -126,8 +126,8 @@ def delete_session(
 
     session, exchanges, unanswered = _known_session(session, home)
     count = len(exchanges) + len(unanswered)
-    if not yes and not typer.confirm(f"delete {counted(count, 'turn')} of {session}?", err=True):
-        raise typer.Exit(Code.FAILED)
+    if not yes:
+        confirm(f"delete {counted(count, 'turn')} of {session}")
     book, archive = _stores(home)
     book.forget(session)
     grants_of(find_home(home)).revoke(session_id=session)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, UsageError, is_asked, note, say, width
+from interventions.cli.terminal import Code, confirm, note, say, width
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact, redact_text
@@ -229,11 +229,7 @@ def _abandon_all(
     # The oldest first, so that the next one that waits for the same fix is soon found.
     chosen = [row["turn_id"] for row in reversed(found) if row["status"] not in FINISHED]
     if chosen and not yes:
-        what = f"abandon {counted(len(chosen), 'turn')} ({_some(chosen)})"
-        if not is_asked():
-            raise UsageError(f"{what}: without a terminal this needs --yes")
-        if not typer.confirm(f"{what}?", err=True):
-            raise UsageError("nothing was changed")
+        confirm(f"abandon {counted(len(chosen), 'turn')} ({_some(chosen)})")
     with progress_bar("abandoning", show=on_terminal()) as bar:
         progress = bar or (lambda *_: None)
         doing = housekeeping.abandon_all(turns.store, queue, chosen, reason, progress)

@@ -73,7 +73,7 @@ def test_an_empty_queue_says_so_on_stderr(run: Run) -> None:
     }
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120, 200])
 def test_tables_fit_the_width(queue, make, run: Run, columns: int) -> None:
     queue.put(make(error_message="väldigt långt 長い " * 30, tool="a.tool", session_id="s" * 60))
     name = queue.put(make(error_type="E", error_message="again")).intervention_id
@@ -516,12 +516,12 @@ def test_watch_prints_new_ones_as_they_come_and_ends_when_interrupted(
         assert process.stderr.read() == ""
 
 
-def in_a_terminal(words: list[str], env: dict[str, str], answer: bytes = b"") -> tuple[str, int]:
-    """Run with a real terminal on all three streams; `answer` is typed once it asks."""
+def in_a_terminal(words: list[str], env: dict[str, str], *answers: bytes) -> tuple[str, int]:
+    """Run with a real terminal on all three streams; each answer is typed once it asks for it."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(words[0], words, {**os.environ, **env})
-    output = b""
+    output, asked = b"", 0
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.1)[0]:
@@ -532,11 +532,11 @@ def in_a_terminal(words: list[str], env: dict[str, str], answer: bytes = b"") ->
             if not data:
                 break
             output += data
-            if answer and b"?" in output:
-                os.write(terminal, answer)
-                answer = b""
+            if output.count(b"[y/N]") > asked < len(answers):
+                os.write(terminal, answers[asked])
+                asked += 1
     os.close(terminal)
-    return output.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return output.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_colour_on_a_terminal_only_and_never_with_no_color(home: Path, queue, make) -> None:
@@ -573,6 +573,35 @@ def test_a_person_is_asked_about_the_other_failures_that_are_closed_too(
     assert queue.open_count() == 5
     assert in_a_terminal(words, {}, b"y\n")[1] == 0
     assert queue.open_count() == 4
+
+
+def test_every_question_can_be_interrupted_and_takes_no_noise_for_an_answer(
+    home: Path, queue, make
+) -> None:
+    queue.put(make())
+    words = [*COMMAND, "dismiss", "--query", "is:open", "--home", str(home)]
+    assert in_a_terminal(words, {}, b"\x03")[1] == 130
+    assert in_a_terminal(words, {"PYTHONUTF8": "1"}, b"\xff\xfe\n", b"perhaps\n", b"\n")[1] == 2
+    assert in_a_terminal(words, {}, b"\x04")[1] == 2
+    assert queue.open_count() == 1
+
+
+def test_a_home_that_is_not_there_is_no_empty_queue(home: Path, run: Run) -> None:
+    for words in (["list"], ["health"], ["doctor"], ["show", "last"], ["watch"]):
+        assert "there is no " in run(*words, "--home", str(home / "typo"), code=3).stderr
+    assert not (home / "typo").exists()
+
+
+def test_an_entry_that_cannot_be_read_is_said_beside_the_figures(
+    home: Path, queue, make, run: Run
+) -> None:
+    queue.put(make(error_message="one"))
+    queue.put(make(error_message="two"))
+    document = json.loads(queue_file(home).read_text())
+    document["interventions"][0]["turn_id"] = "x"
+    queue_file(home).write_text(json.dumps(document))
+    for words in (["list"], ["health"], ["health", "--json"]):
+        assert "one entry cannot be read" in run(*words).stderr
 
 
 def test_list_loads_nothing_that_reading_does_not_need(home: Path, queue, make) -> None:

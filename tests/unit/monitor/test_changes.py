@@ -30,7 +30,7 @@ def _with(error: Exception) -> ChangeOutcome:
     [
         (ConflictError("bob was first", hint="look again"), "bob was first"),
         (InputError("yesterday is not in the future"), "yesterday is not in the future"),
-        (RetryFailedError("KeyError: 5"), "failed again: KeyError: 5"),
+        (RetryFailedError(3, "KeyError: 5"), "failed again: KeyError: 5"),
     ],
 )
 def test_one_that_is_refused_leaves_the_others(error: Exception, why: str) -> None:
