@@ -126,9 +126,9 @@ def the_home(home: Path | None) -> Path:
     from interventions.home import find_home
 
     place = find_home(home)
-    if not place.exists():
-        what = "home: the folder that holds shared_state/ and logs/"
-        raise NotFoundError(f"there is no {place}", hint=what)
+    if not place.is_dir():
+        what = "the home is the folder that holds shared_state/ and logs/"
+        raise NotFoundError(f"there is no folder {place}", hint=what)
     return place
 
 

@@ -588,8 +588,11 @@ def test_every_question_can_be_interrupted_and_takes_no_noise_for_an_answer(
 
 def test_a_home_that_is_not_there_is_no_empty_queue(home: Path, run: Run) -> None:
     for words in (["list"], ["health"], ["doctor"], ["show", "last"], ["watch"]):
-        assert "there is no " in run(*words, "--home", str(home / "typo"), code=3).stderr
+        assert "there is no folder" in run(*words, "--home", str(home / "typo"), code=3).stderr
     assert not (home / "typo").exists()
+    (home / "file").touch()
+    words = ["resolve", "last", "-m", "x", "--home", str(home / "file")]
+    assert "there is no folder" in run(*words, code=3).stderr
 
 
 def test_an_entry_that_cannot_be_read_is_said_beside_the_figures(
