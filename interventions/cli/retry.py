@@ -165,9 +165,10 @@ def _retry_all(
     find_resumer()
     turns = waiting_turns(entry, queue.entries())
     others = [turn for turn in turns if not turn.alike]
-    if others and (flags["yes"] or _takes_others(others)):
+    if others and not flags["yes"] and not _takes_others(others):
+        turns = [turn for turn in turns if turn.alike]
+    else:
         others = []
-    turns = [turn for turn in turns if turn not in others]
 
     def again() -> str:
         holders = (queue.find(turn.entry["id"]) for turn in turns)
