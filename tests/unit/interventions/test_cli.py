@@ -522,7 +522,7 @@ def in_a_terminal(words: list[str], env: dict[str, str], *answers: bytes) -> tup
     if pid == 0:
         os.execvpe(words[0], words, {**os.environ, **env})
     output, asked = b"", 0
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if select.select([terminal], [], [], 0.1)[0]:
             try:
