@@ -13,7 +13,7 @@ import pytest
 from interventions import AmbiguousIdError, InterventionQueue, NotFoundError
 from interventions.doctor import examine
 from interventions.entry import Entry
-from interventions.home import archive_file, history_index, transitions_file
+from interventions.home import archive_file, history_index, state_folder, transitions_file
 from interventions.storage import jsonl
 from interventions.times import utc_now
 
@@ -111,7 +111,10 @@ def test_where_no_index_can_be_kept_everything_is_still_found(
 ) -> None:
     closed = closed_entry(queue, make)
     archive(home, {**closed, "id": "int_1_aaaaaa"})
+    for path in state_folder(home).glob(f"{history_index(home).name}*"):
+        path.unlink()
     history_index(home).mkdir()
+    queue = InterventionQueue(home)
     assert queue.find("aaaaaa")
     assert queue.health()["median_hours_to_resolve"] is not None
     assert queue.put(make(fingerprint="a" * 16)).kind == "accepted"
