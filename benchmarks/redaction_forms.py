@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - a form is not broken
+# ruff: noqa: E501, RUF001 - a form is not broken, and a colon of another script is one
 """The forms of `redaction.py`: `{an36}` is 36 random letters and digits, `{hex..}` hexadecimal,
 `{up..}` capitals and digits, `{low..}` small letters and digits, `{dig..}` digits, `{let..}` letters,
 `{url..}` URL-safe base64, `{b64..}` base64, `{pw..}` a password, `{sp..}` one with other signs. The
@@ -506,6 +506,45 @@ OperationalError: FATAL: password authentication failed (tried "password={pw14}"
 ---
     if password == "{pw14}":
 """,
+    "columns": """
+user, password = "bob", "{pw14}"
+---
+INSERT INTO users (name, password) VALUES ('bob', '{pw14}')
+---
+user,password
+bob,{pw14}
+---
+| password | {pw14} |
+---
+db.example.org:5432:app:bob:{pw14}
+---
+setattr(config, "password", "{pw14}")
+---
+add_argument("--password", default="{pw14}")
+---
+password: SecretStr = Field(default="{pw14}")
+---
+password=lambda: "{pw14}"
+---
+HTTPBasicAuth("bob", "{pw14}")
+""",
+    "programs": """
+sqlplus scott/{pw12}@db
+---
+ftp> PASS {pw12}
+---
+a1 LOGIN bob {pw14}
+---
+net use \\\\server\\share /user:bob {pw14}
+---
+bindpw {pw14}
+---
+WIFI:S:net;T:WPA;P:{pw14};;
+---
+proxy_set_header Authorization "Basic {b64_24}";
+---
+<input name="password" type="text" value="{pw14}">
+""",
     "prose": """
 my password is {pw12}
 ---
@@ -885,6 +924,116 @@ ConnectionError: redis://:{pw14}@cache:6379
 ---
         self._session.headers["Authorization"] = "token {an40}"
 """,
+    "columns": """
+username, api_key, host = ("bob", "{an32}", "db")
+---
+ name | password
+------+----------
+ bob  | {pw14}
+---
+NAME    SECRET
+db      {pw16}
+---
+INSERT INTO `accounts` (`id`, `email`, `api_token`) VALUES (1, 'b@x.org', '{an40}'), (2, 'c@x.org', '{an20}')
+---
+id;login;passwd
+7;bob;{sp12}
+---
++------+----------------+
+| user | password       |
++------+----------------+
+| bob  | {pw14} |
++------+----------------+
+---
+token | {an40}
+---
+os.environ.get("DB_PASSWORD", default="{pw14}")
+---
+click.option("--api-key", help="the key", default="{an32}", show_default=False)
+---
+variable "db_password" {
+  type    = string
+  default = "{pw14}"
+}
+---
+Column("password", String, default="{pw14}")
+---
+redis.hset("user:1", "password", "{pw14}")
+---
+self.client.login("bob@example.org", "{pw14}")
+---
+pymysql.connect("localhost", "root", "{pw14}", "shop")
+---
+ssh.connect("10.0.0.4", 22, "deploy", "{pw14}")
+---
+UsernamePasswordCredentials("bob", "{pw14}")
+""",
+    "logs": """
+1 validation error for Settings
+password
+  String should have at least 20 characters [type=string_too_short, input_value='{pw14}', input_type=str]
+---
+{"detail":[{"loc":["body","password"],"msg":"too short","type":"value_error","input":"{pw12}"}]}
+---
+map[Authorization:[Bearer {an40}] Accept:[*/*]]
+---
+Config { user: "bob", password: Some("{pw14}") }
+---
+http.Header{"X-Api-Key":[]string{"{an32}"}}
+---
+["password"]=>
+  string(14) "{pw14}"
+---
+Map(user -> bob, password -> {pw14})
+---
+  ~ password = "{pw14}" -> "{pw16}"
+---
+login failed for bob with password {pw14}
+---
+{"level":"debug","msg":"connect","cfg":{"dsn":"app:{pw14}@tcp(db:3306)/shop"}}
+---
+Environment="DB_PASSWORD={pw14}"
+---
+userPassword: {SSHA}{b64_32}
+---
+bob:$6$rounds=5000${an16}${an86}
+---
+pbkdf2_sha256$600000${an22}${b64_44}=
+---
+<member><name>password</name><value><string>{pw14}</string></value></member>
+---
+machine api.example.org
+  login bob
+  password {pw14}
+---
+kubectl create secret generic db --from-literal=password={pw14}
+---
+docker run -e POSTGRES_PASSWORD={pw14} postgres
+---
+keytool -list -keystore k.jks -storepass {pw14}
+---
+zip -P {pw14} out.zip in.txt
+---
+smbclient //server/share -U bob%{pw14}
+---
+psql "host=db password={pw14}"
+---
+{:user "bob", :password "{pw14}"}
+---
+[{user,"bob"},{password,"{pw14}"}]
+---
+wpa_passphrase net {pw14}
+---
+пароль: {pw14}
+---
+密码：{pw14}
+---
+<machineKey validationKey="{up64}" decryption="AES"/>
+---
+PresharedKey = {b64_44}
+---
+s:8:"password";s:14:"{pw14}";
+""",
     "prose": """
 Remember: my pin is {dig6}
 ---
@@ -935,6 +1084,18 @@ a secret is never logged | cannot decode token: not enough segments | your passw
 sha1-{b64_28} | {hex12}.chunk.js | job-{low12} | {hex64}  model.gguf | trace {hex32}-{hex16}-01
 arn:aws:iam::{dig12}:role/app | s3://bucket/{hex32}/part-0 | Message-ID: <{hex20}@x.org> | oid {hex40}
 ETag: {hex32} | x-request-id: {hex8}-{hex4}-{hex4}-{hex4}-{hex12} | layer sha256:{hex64} | index-{low8}.css
+""",
+    "columns": """
+user, password = credentials.split(":") | name, token = next(pairs) | user, password = u, p
+INSERT INTO users (name, password) VALUES (%s, %s) | VALUES (:name, :password) | token, count = 1, 2
+("user", "password", "email") | ["id", "token", "secret"] | fields = ("password", "email")
+add_argument("--password", help="asked for") | add_argument("--token", default=None) | getattr(self, "token", None)
+Field(default=None, alias="password") | login(user, password) | connect("host", "bob", "shop.db") | authenticate(request)
+assertRaises(AuthError, login, "bob") | app.py:12:5:E501:line too long | PASS tests/login.test.js | 12:30:45:INFO:started
+using password: YES | with password reset | the token bucket | using token refresh | secret santa | password reset
+def get(self, token) -> Response: | token -> vault | map of token -> count | tokens | secrets | | password | string |
+unzip -P | mysql -h db -u root shop | 7z x a.7z -oout | docker login registry.example.org
+aW50ZXJ2ZW50aW9ucyBhcmUgcGxhaW4= | eyBmb28gOiBiYXIgfQ== | dGhlIHBhc3N3b3JkIGlzIHdyb25n | input_value='x', input_type=str
 """,
     "addresses": """
 https://x.org/auth/callback | https://x.org/reset-password | http://token:9000 | postgresql+psycopg://db/app

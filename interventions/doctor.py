@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
@@ -36,7 +35,6 @@ from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
 from interventions.storage.history import History
 from interventions.storage.lock import FairLock
-from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
@@ -164,10 +162,9 @@ def _logs(queue: InterventionQueue) -> Iterator[Finding]:
 
 
 def _retention(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    """What `[retention]` does not keep goes here, where nobody's failing turn waits for it."""
+    """What `[retention]` does not keep; changes of people let go of it too, once a day."""
     keep, store = retention_settings(queue.home), FileStore(queue.home)
-    oldest = to_text(utc_now() - timedelta(days=keep.archive_days)) if keep.archive_days else ""
-    before = store.closed_before(oldest, keep.archive_entries)
+    before = store.closed_before(keep.archive_days, keep.archive_entries)
     line = Actor.current(via="doctor").line("prune")
     if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):
         yield Finding(f"the archive let go of {gone} entries that were closed before {before}")

@@ -37,7 +37,7 @@ from interventions.errors import (
 from interventions.home import find_home
 from interventions.reader import QueueReader, find_anywhere
 from interventions.secrets.redaction import redact_text
-from interventions.settings import queue_settings
+from interventions.settings import queue_settings, retention_settings
 from interventions.storage.error_log import log_emergency, log_failure
 from interventions.storage.file_store import FileStore
 from interventions.storage.store import (
@@ -93,7 +93,12 @@ class InterventionQueue(QueueReader):
         if not 0 <= lock_timeout_s < inf:
             raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
         limits = Limits(max_size, max_per_session, max_per_error_type, max_escalations_per_session)
-        super().__init__(place, limits, FileStore(place) if store is None else store)
+
+        def archive_kept() -> tuple[float, int]:
+            keep = retention_settings(place)
+            return keep.archive_days, keep.archive_entries
+
+        super().__init__(place, limits, FileStore(place, archive_kept) if store is None else store)
         self.lock_timeout_s = lock_timeout_s
 
     def put(self, request: InterventionRequest) -> Admission:

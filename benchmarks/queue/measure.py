@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import contention
 import peers
@@ -30,8 +31,11 @@ import peers
 from interventions import InterventionQueue, InterventionRequest
 from interventions.admission.preparation import prepare
 from interventions.entry import is_open
+from interventions.errors import LimitError
 from interventions.home import archive_file, queue_file, transitions_file
+from interventions.recovery import recover
 from interventions.storage import jsonl
+from interventions.storage.lock import FairLock
 
 ENTRIES = 50
 NO_CAP = 10**9
@@ -160,6 +164,7 @@ def archive_of(place: Path, count: int, like: Mapping[str, object]) -> None:
 def long_past(report: Report, parent: Path, archived: int = 50_000, times: int = 5) -> None:
     """Each command beside nothing archived and beside much."""
     found: list[dict[str, tuple[float, float]]] = []
+    held: list[dict[str, float]] = []
     first_s = 0.0
     for count in (0, archived):
         with folder(parent) as place:
@@ -170,6 +175,7 @@ def long_past(report: Report, parent: Path, archived: int = 50_000, times: int =
             words = [sys.executable, "-m", "interventions", "--home", str(place)]
             first_s, _ = command_cost([*words, "health"])
             found.append(_commands(words, queue, times))
+            held.append(_lock_held(InterventionQueue(place), times))
     print(f"commands beside {archived} archived entries, and beside none")
     report.line("  first one, which makes the index", f"{first_s:.1f} s")
     for name, (empty_s, _) in found[0].items():
@@ -179,6 +185,44 @@ def long_past(report: Report, parent: Path, archived: int = 50_000, times: int =
         report.line(
             f"  {name} ({ratio:.2f})", shown, "at most 2; 60 MB", ratio <= 2 and full_mb < 60
         )
+    for what, empty_s in held[0].items():
+        ratio = held[1][what] / empty_s
+        shown = f"{held[1][what] * 1e3:.2f} ms"
+        report.line(f"  lock held by {what} ({ratio:.2f})", shown, "at most 2", ratio <= 2)
+
+
+def _lock_held(queue: InterventionQueue, times: int) -> dict[str, float]:
+    """The median seconds for which a change keeps others out; `show` takes no lock."""
+    names = [queue.put(a_failure(1000 + n)).intervention_id for n in range(2 * times)]
+    names = [name for name in names if name] or [entry["id"] for entry in queue.entries()]
+    changes: dict[str, Callable[[str], object]] = {
+        "assign": lambda name: queue.assign(name, f"ada {time.monotonic()}"),
+        "undo": queue.undo,
+        "resolve": lambda name: queue.resolve(name, "n"),
+        "reopen": queue.reopen,
+        "drain": lambda name: recover(queue, lost=False),
+    }
+    hold, held = FairLock.hold, list[float]()
+
+    @contextmanager
+    def timed_hold(lock: FairLock, *given: Any) -> Iterator[bool]:
+        with hold(lock, *given) as has:
+            started = time.perf_counter()
+            yield has
+            held.append(time.perf_counter() - started)
+
+    found = {}
+    FairLock.hold = timed_hold  # type: ignore[method-assign]
+    try:
+        for what, change in changes.items():
+            held.clear()
+            for name in names[:times]:
+                with suppress(LimitError):
+                    change(name)
+            found[what] = median(held or [0.0])
+    finally:
+        FairLock.hold = hold  # type: ignore[method-assign]
+    return found
 
 
 def _commands(

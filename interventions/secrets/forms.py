@@ -1,16 +1,19 @@
 """Secrets inside text: by their form, and by the name before them, whatever joins the two.
 
 One pass looks at the words; only one that is, or ends, a secret's name is looked at with its
-surroundings. How names and values are written is a table, `forms.toml`.
+surroundings. How names and values are written is a table, `secrets.toml`.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
+from interventions.secrets.columns import mask_columns
 from interventions.secrets.issued import mask_tokens
-from interventions.secrets.names import MASK, NameKind, name_kind, words
+from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.prose import stated_value
+from interventions.secrets.rules import MASK, TABLE, Span, patterns, spelled, without, words
 from interventions.secrets.values import (
     begins_prose,
     is_code,
@@ -20,25 +23,26 @@ from interventions.secrets.values import (
     is_placeholder,
     is_said,
     is_sentence,
-    patterns,
 )
 
-Span = tuple[int, int]
-
-_WHOLE = {hint: re.compile(form) for hint, form in patterns("whole").items()}
-_JOIN = re.compile("|".join(f"(?P<{name}>{form})" for name, form in patterns("join").items()))
-_VALUE = re.compile("|".join(patterns("value").values()))
-_TEXT = {name: re.compile(form) for name, form in patterns("text").items()}
+_WHOLE = [
+    (hint, re.compile(spelled(form)))
+    for hint, forms in TABLE["whole"].items()
+    for form in ([forms] if isinstance(forms, str) else forms)
+]
+_JOINS, _TEXT = patterns("join"), patterns("text")
+_VALUE = re.compile("|".join(map(spelled, TABLE["value"].values())))
+_ENCODED = patterns("key")["encoded"]
 _WORD = re.compile(r"[^\W\d][\w\-]*+")
 
-_SCHEMES = words("schemes")
+_SCHEMES, _DIRECTIVES = words("schemes"), words("directives")
 # Second words of a name in two: `API key: ...`.
 _SECONDS = frozenset(pair.partition("-")[2] for pair in words("secret_pairs"))
 _CANDIDATES = _SCHEMES | _SECONDS | {"identified"}
-_WEAK = tuple(words("weak"))
-_GETTERS = ("get", "read", "load", "fetch", "find", "require", "input", "prompt")
+_WEAK, _GETTERS = tuple(words("weak")), tuple(words("getters"))
 _LOOK_BACK = 80
 _PASSES = 5
+_SHORTEST_ENCODED = 21
 
 
 def scrub(text: str) -> str:
@@ -55,10 +59,21 @@ def _scrub_once(text: str) -> str:
     if len(text) < 6:
         return text
     text = mask_tokens(text)
-    for hint, form in _WHOLE.items():
+    if max(map(len, text.split()), default=0) > _SHORTEST_ENCODED:
+        text = _ENCODED.sub(_mask_encoded, text)
+    for hint, form in _WHOLE:
         if hint in text:
             text = form.sub(_mask_whole, text)
     return _mask_named(text)
+
+
+def _mask_encoded(match: re.Match[str]) -> str:
+    """A text in base64 that has a secret in it."""
+    try:
+        inner = b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode()
+    except ValueError:
+        return match[0]
+    return match[0] if scrub(inner) == inner else MASK
 
 
 def _mask_whole(match: re.Match[str]) -> str:
@@ -74,17 +89,16 @@ def _mask_named(text: str) -> str:
     names = {word for word in set(_WORD.findall(text)) if _is_candidate(word, encoded)}
     if not names:
         return text
-    parts: list[str] = []
-    done = 0
+    text = mask_columns(text)
+    found: list[Span] = []
     before = None
     for word in _WORD.finditer(text):
-        if word[0] in names and word.start() >= done:
-            found = _secret_of(text, word, _kind_of(text, word, before))
-            if found is not None and found[0] >= done:
-                parts += [text[done : found[0]], MASK]
-                done = found[1]
+        if word[0] in names and (not found or word.start() >= found[-1][1]):
+            span = _secret_of(text, word, _kind_of(text, word, before))
+            if span is not None and (not found or span[0] >= found[-1][1]):
+                found.append(span)
         before = word
-    return "".join([*parts, text[done:]]) if parts else text
+    return without(text, found)
 
 
 def _is_candidate(word: str, encoded: bool) -> bool:
@@ -120,57 +134,82 @@ def _secret_of(text: str, word: re.Match[str], kind: NameKind) -> Span | None:
         earlier = _TEXT["value_before"].search(text, max(0, start - 300), start)
         if earlier is not None and not is_masked(earlier["value"]):
             return earlier.span("value")
-    join = _JOIN.match(text, end)
-    if join is not None and join["sign"] and name.endswith(("authorization", "cookie")):
-        found = _header_value(text, start, join)
-        if found is not None:
-            return found
-    if join is not None and _joins(text, name, start, join):
-        if join["element"] or (join["record"] and join[0].rstrip().endswith(">")):
-            value = _TEXT["element"].match(text, join.end())
-            return _unless(value is None or is_harmless(value["value"], kind), value, "value")
-        return _assigned(text, word, kind, join)
+    for how, form in _JOINS.items():
+        join = form.match(text, end)
+        if join is None:
+            continue
+        if how == "sign" and name.endswith(("authorization", "cookie")):
+            found = _header_value(text, start, join)
+            if found is not None:
+                return found
+        if _joins(text, word, kind, how, join):
+            if how == "element" or (how == "record" and join[0].rstrip().endswith(">")):
+                value = _TEXT["element"].match(text, join.end())
+                return _unless(value is None or is_harmless(value["value"], kind), value, "value")
+            return _assigned(text, word, kind, join)
     if name == "identified":
         return None
-    after = _TEXT["random_after"].match(text, end)
-    return stated_value(text, start, end) or _unless(kind is not NameKind.SECRET, after, "value")
+    if kind is not NameKind.SECRET or name.endswith(_WEAK):
+        return stated_value(text, start, end)
+    after = _TEXT["alone"].match(text, end)
+    if after and not (_begins_line(text, start) or _is_before("given", text, start)):
+        after = None
+    return stated_value(text, start, end) or _unless(
+        False, after or _TEXT["random_after"].match(text, end), "value"
+    )
+
+
+def _is_before(pattern: str, text: str, start: int) -> bool:
+    return _TEXT[pattern].search(text, max(0, start - _LOOK_BACK), start) is not None
+
+
+def _begins_line(text: str, start: int) -> bool:
+    return _is_before("begins_line", text, start)
 
 
 def _unless(harmless: bool, value: re.Match[str] | None, group: str | int = 0) -> Span | None:
     return None if harmless or value is None else value.span(group)
 
 
-def _joins(text: str, name: str, start: int, join: re.Match[str]) -> bool:
+def _joins(text: str, word: re.Match[str], kind: NameKind, how: str, join: re.Match[str]) -> bool:
     """Whether what stands between a name and a text makes the text the name's value."""
-    how = join.lastgroup
-    if how in ("sign", "record"):
-        return True
-
-    def is_before(pattern: str) -> bool:
-        return _TEXT[pattern].search(text, max(0, start - _LOOK_BACK), start) is not None
-
+    name, start = word[0].lower(), word.start()
     if how == "element":
-        return is_before("tag") or (join[0][0] in "\"'\\" and is_before("field"))
+        return _is_before("tag", text, start) or (
+            join[0][0] in "\"'\\" and _is_before("field", text, start)
+        )
     if how == "pair":
-        return is_before("flag") or (is_before("opened") and _is_pair(text, name, join.end()))
+        return _is_before("flag", text, start) or (
+            _is_before("opened", text, start) and _is_pair(text, name, kind, join.end())
+        )
     if how == "call":
         return not name.startswith(_GETTERS) and not name.endswith(_WEAK)
     if how == "by":
         return name == "identified"
     if how == "literal":  # `PASSWORD '...'`; `unexpected token '}'` is none
-        return is_before("flag") or "pass" in name or "pwd" in name
-    said = text[join.end() : join.end() + _LOOK_BACK].split(maxsplit=1)[0]
-    return name in ("requirepass", "masterauth") or (is_before("flag") and not begins_prose(said))
+        given = "pass" in name or "pwd" in name or name.endswith("authorization")
+        return given or _is_before("flag", text, start)
+    if how == "cell":
+        return _is_before("begins_cell", text, start)
+    if how == "blank":
+        said = text[join.end() : join.end() + _LOOK_BACK].split(maxsplit=1)[0]
+        by_flag = _is_before("flag", text, start) and not begins_prose(said)
+        return by_flag or name in _DIRECTIVES
+    return True
 
 
-def _is_pair(text: str, name: str, at: int) -> bool:
+def _is_pair(text: str, name: str, kind: NameKind, at: int) -> bool:
     """`("password", "hunter2")`, and no list of names."""
     value = _VALUE.match(text, at)
     if value is None or not _TEXT["closed"].match(text, value.end() - 1):
         return False
     start, end = _inside_quotes(value)
     given = text[start:end]
-    if given.startswith("-") or (name.endswith(_WEAK) and is_said(given)):
+    if (
+        given.startswith("-")
+        or is_harmless(given, kind)
+        or (name.endswith(_WEAK) and is_said(given))
+    ):
         return False
     return name_kind(given) is NameKind.PLAIN
 
@@ -201,10 +240,6 @@ def _header_value(text: str, start: int, join: re.Match[str]) -> Span | None:
     return _unless(not by_colon and join[0][-1].isspace() and is_code(value[0], loose=True), value)
 
 
-def _begins_line(text: str, start: int) -> bool:
-    return _TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start) is not None
-
-
 def _assigned(text: str, word: re.Match[str], kind: NameKind, join: re.Match[str]) -> Span | None:
     value = _VALUE.match(text, join.end())
     if value is None:
@@ -214,7 +249,11 @@ def _assigned(text: str, word: re.Match[str], kind: NameKind, join: re.Match[str
         colon = join[0].split("\n")[0].rstrip().endswith(":")
         if "\n" in join[0] and colon and text[word.end()] not in "'\"":
             return None  # the first line of a block of code
-        return None if is_harmless(text[start:end], kind) else (start, end)
+        if is_harmless(text[start:end], kind):
+            return None
+        if more := _TEXT["replaced"].match(text, value.end()):  # by another one
+            _, end = _inside_quotes(_VALUE.match(text, more.end()) or value)
+        return start, end
     if value[0][0] in "[({" and value[0][1:].lstrip()[:1] in ("'", '"', "\\", "b"):
         open_list = kind is not NameKind.SECRET or value[0][0] == "{" or MASK[:-1] in value[0]
         return _unless(open_list or is_sentence(value[0]), value)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from enum import Enum
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+from interventions.secrets.rules import words
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_,.]{0,20}[ ]?(?:%|[A-Za-z]{1,3})?|inf|nan)\Z")
 _WORD = re.compile(r"[A-Za-z]{1,20}\Z")
 _LONGEST = 200
-
-MASK = "[redacted]"
 
 
 class NameKind(Enum):
@@ -27,15 +25,6 @@ class NameKind(Enum):
     SECRET = "a secret"
 
 
-_TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-
-
-def words(name: str) -> frozenset[str]:
-    """A list of `words.toml`."""
-    return frozenset(_TABLE[name].split())
-
-
-_WEAK_WORDS, _SECRET_WORDS, _SECRET_PAIRS = words("weak"), words("secret"), words("secret_pairs")
 _MEASURES, _DESCRIBERS, _TIMES = words("measures"), words("describers"), words("times")
 _ASKERS, _OF_TEXT, _DESCRIBED = words("askers"), words("of_text"), words("described_secrets")
 _SECRET_ENDINGS = tuple(words("secret_endings"))
@@ -56,12 +45,20 @@ def name_kind(key: str) -> NameKind:
     return _read(key)
 
 
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+_WEAK_WORDS, _SECRET_PAIRS = words("weak"), words("secret_pairs")
+_SECRET_WORDS = frozenset(map(_without_accents, words("secret")))
+
+
 @lru_cache(maxsize=8192)
 def _read(key: str) -> NameKind:
-    if not key.isascii():
-        parts = unicodedata.normalize("NFKD", key)
-        key = "".join(part for part in parts if not unicodedata.combining(part))
-    words = [word.lower() for word in _WORDS.findall(key) if not word.isdigit()]
+    words = [word.lower() for word in _WORDS.findall(_without_accents(key)) if not word.isdigit()]
     strong = _is_strong(words)
     if not strong and _WEAK_WORDS.isdisjoint(words):
         return NameKind.PLAIN

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-from interventions.secrets.names import words
-from interventions.secrets.values import is_masked, patterns
+from interventions.secrets.rules import patterns, words
+from interventions.secrets.values import is_masked
 
-_PROSE = {name: re.compile(form, re.IGNORECASE) for name, form in patterns("prose").items()}
+_PROSE = patterns("prose", re.IGNORECASE)
 _CLOSING = ".,;:?!)"
 _NO_SECRET, _SPOKEN = words("states_none"), words("spoken")
 _LOOK_BACK = 100

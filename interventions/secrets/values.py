@@ -2,26 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
-from pathlib import Path
+from interventions.secrets.names import NameKind, hides, name_kind
+from interventions.secrets.rules import MASK, patterns, words
 
-from interventions.secrets.names import MASK, NameKind, hides, name_kind, words
-
-_TABLE = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf-8"))
-
-
-def patterns(table: str) -> dict[str, str]:
-    """A table of `forms.toml`."""
-    found = dict(_TABLE[table])
-    for name, pattern in found.items():
-        for part, text in reversed(_TABLE["parts"].items()):
-            pattern = pattern.replace(f"{{{part}}}", text)
-        found[name] = pattern
-    return found
-
-
-_HARMLESS = {name: re.compile(pattern) for name, pattern in patterns("harmless").items()}
+_HARMLESS = patterns("harmless")
 _PROSE, _NO_VALUE, _ROOTS = words("after_a_name"), words("no_value"), words("roots")
 _WEAK = tuple(words("weak"))
 
@@ -52,7 +36,7 @@ def begins_prose(text: str) -> bool:
 def is_harmless(text: str, kind: NameKind) -> bool:
     """Of a text between quotes or tags, and of any other."""
     bare = text.strip()
-    if not bare.strip(".,:;") or is_masked(bare) or not hides(kind, bare):
+    if not any(map(str.isalnum, bare)) or is_masked(bare) or not hides(kind, bare):
         return True
     return bare.lower().rstrip(".,:;") in _NO_VALUE or is_placeholder(bare) or is_sentence(bare)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,19 +28,12 @@ class Obstacle:
 def obstacle(folder: Path) -> Obstacle | None:
     """None if a file was written there, and removed."""
     try:
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".room_")
-    except OSError as error:
-        return _obstacle(folder, error)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".room_") as file:
             file.write(bytes(_BYTES))
             file.flush()
-            os.fsync(descriptor)
+            os.fsync(file.fileno())
     except OSError as error:
         return _obstacle(folder, error)
-    finally:
-        with suppress(OSError):
-            Path(name).unlink()
     return None
 
 

@@ -6,13 +6,15 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from math import inf
 from pathlib import Path
 
 from interventions.entry import Entry, Transition, short_ids
-from interventions.errors import CorruptQueueError, LockTimeoutError, StorageError
+from interventions.errors import CorruptQueueError, LockTimeoutError, QueueError, StorageError
 from interventions.home import (
     give_to_owner,
     lock_file,
@@ -49,11 +51,17 @@ CORRUPT_PREFIX = "intervention_queue.corrupt-"
 UNUSABLE_PREFIX = "intervention_queue.unusable-"
 # Two changes within a tick of the file system's clock look like one.
 SETTLED_S = 0.1
+RETAINED_EVERY = timedelta(days=1)
 
 
 class FileStore(History):
-    def __init__(self, home: Path) -> None:
+    """`retention` says how many days and how many entries the archive keeps; 0 keeps all."""
+
+    def __init__(
+        self, home: Path, retention: Callable[[], tuple[float, int]] = lambda: (0, 0)
+    ) -> None:
         super().__init__(home)
+        self._retention, self._retained_at = retention, -inf
         self._path = queue_file(home)
         self._target = str(self._path)  # where the file lies: a link to it stays one
         self._lock = FairLock(lock_file(home))
@@ -101,6 +109,11 @@ class FileStore(History):
         self.catch_up()
         with self._lock.hold(timeout_s), self._work(restoring=restoring) as work:
             yield work
+        if time.monotonic() - self._retained_at > RETAINED_EVERY.total_seconds():
+            self._retained_at = time.monotonic()
+            # The change is made; `doctor` says what is wrong.
+            with suppress(QueueError):
+                self._retain(timeout_s)
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
@@ -124,6 +137,13 @@ class FileStore(History):
             raise
         finally:
             letter.withdraw()
+
+    def _retain(self, timeout_s: float) -> None:
+        """Once a day, after a change of a person: no failing turn waits for it."""
+        days, most = self._retention()
+        since = to_text(utc_now() - RETAINED_EVERY)
+        if (days or most) and not any(line["at"] > since for line in self.upkeep("prune")[:1]):
+            self.prune(self.closed_before(days, most), _line("prune"), timeout_s)
 
     def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
         """Let the archive go of what was closed before then, and note it: how many. The lock is
@@ -345,10 +365,14 @@ def _fitted(work: Transaction) -> QueueState:
     if not long:
         return work.state
     for name, (_, fields) in long.items():
-        head: Transition = {"transition_id": os.urandom(6).hex(), "at": to_text(utc_now())}
-        work.to_journal.append({**head, "action": ACTION, "id": name, **fields})
+        work.to_journal.append({**_line(ACTION), "id": name, **fields})
     entries = (long[e["id"]][0] if e["id"] in long else e for e in work.state.entries)
     return replace(work.state, entries=tuple(entries))
+
+
+def _line(action: str) -> Transition:
+    """Of the journal, about what nobody did."""
+    return {"transition_id": os.urandom(6).hex(), "at": to_text(utc_now()), "action": action}
 
 
 def _moved(entry: Entry, lines: Iterable[Transition]) -> list[Transition]:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ from interventions.home import (
 from interventions.storage import jsonl
 from interventions.storage.queue_file import reading
 from interventions.storage.store import EntryFigures, figures_of
-from interventions.times import from_text
+from interventions.times import from_text, to_text, utc_now
 
 _VERSION = 3
 _SCHEMA = """
@@ -226,9 +227,10 @@ class History:
         """Whether an entry was ever acknowledged here; `files` are what is read to know it."""
         return bool(self._rows("SELECT 1 FROM entry LIMIT 1", files=files))
 
-    def closed_before(self, oldest: str, most: int) -> str:
-        """Archived entries that were closed before then are to go: before `oldest`, or more than
-        the latest `most`."""
+    def closed_before(self, days: float, most: int) -> str:
+        """Archived entries that were closed before then are to go: more than `days` ago, or more
+        than the latest `most`; 0 keeps all."""
+        oldest = to_text(utc_now() - timedelta(days=days)) if days else ""
         sql = "SELECT closed_at FROM entry WHERE at > 0 ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
         rows = self._archive_rows(sql, most - 1) if most else []
         return max([oldest, *(str(row[0]) for row in rows)])

@@ -62,7 +62,7 @@ _SHOWN = (
 )
 KEYS = ("sev", "type", "is", "age", "count", "prio", "id", "fingerprint", *_FIELDS)
 
-_TERM = re.compile(r'(-?)(?:([a-z_]+):)?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
+_TERM = re.compile(r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
 _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -126,17 +126,22 @@ def parse(text: str) -> Query:
 
 def _test(found: re.Match[str]) -> tuple[Test | None, bool, str]:
     """The test, whether it says which states are meant, and a remark."""
-    negated, name, value = bool(found[1]), found[2], found[3]
-    key = _ALIASES.get(name.lower(), name.lower()) if name else ""
-    if key not in KEYS:
-        _refuse_near_miss(name, value)
+    negated, name, sign, value = bool(found[1]), found[2] or "", found[3], found[4]
+    key = _ALIASES.get(name.lower(), name.lower())
+    if sign == "=" and key in KEYS:
+        raise QueryError(
+            f"{name}={value} is no term",
+            hint=f'did you mean {name}:{value} ? To look for it as text: "{name}={value}"',
+        )
+    if sign == "=" or key not in KEYS:
+        is_odd = sign == ":" and value and not value.startswith("/")
+        if is_odd:
+            _refuse_near_miss(name, value)
         if negated and value.startswith("-"):
             raise QueryError(
                 f"-{value} is an option, not a term", hint=f'to look for it as text: "-{value}"'
             )
-        plain = _unquoted(value)
-        text = f"{name}:{plain}" if name else plain
-        is_odd = name and value and not value.startswith("/")
+        text = f"{name}{sign or ''}{_unquoted(value)}"
         remark = f"{name}: is no term, so {text!r} is looked for as text" if is_odd else ""
         return (_not_if(negated, _contains(text)) if text else None), False, remark
     values = list(filter(None, [_unquoted(value)] if value.startswith('"') else value.split(",")))
@@ -171,15 +176,15 @@ def _term(key: str, value: str) -> Test:
         return _number("count", value, lambda entry: entry["occurrences"])
     if key == "prio":
         return _number("prio", value.lower().removeprefix("p"), priority)
+    if key == "turn":
+        return _turn(value)
     if key == "id":
-        return lambda entry, now: (
-            value in (entry["id"][: len(value)], short_id(entry["id"])[: len(value)])
+        return lambda entry, now: any(
+            name.startswith(value) for name in (entry["id"], short_id(entry["id"]))
         )
     if key == "fingerprint":
         return lambda entry, now: any(own.startswith(value) for own in fingerprints(entry))
     wanted, field = value.lower(), _FIELDS[key]
-    if key == "turn":
-        return _turn(wanted)
     return lambda entry, now: any(_has(one, field, wanted) for one in _failures(entry))
 
 
@@ -257,14 +262,13 @@ def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", r"\1", body)
 
 
-def _refuse_near_miss(name: str | None, value: str) -> None:
+def _refuse_near_miss(name: str, value: str) -> None:
     """`sevv:critical` would silently find nothing; `TypeError:` and `https://x` are text."""
-    if name and value and not value.startswith("/"):
-        from difflib import get_close_matches  # late: most queries have no such name
+    from difflib import get_close_matches  # late: most queries have no such name
 
-        near = get_close_matches(name.lower(), (*KEYS, *_ALIASES), n=1, cutoff=0.75)
-        if near:
-            raise QueryError(
-                f"{name}: is no term of a query",
-                hint=f'did you mean {near[0]}: ? To look for it as text: "{name}:{value}"',
-            )
+    near = get_close_matches(name.lower(), (*KEYS, *_ALIASES), n=1, cutoff=0.75)
+    if near:
+        raise QueryError(
+            f"{name}: is no term of a query",
+            hint=f'did you mean {near[0]}: ? To look for it as text: "{name}:{value}"',
+        )

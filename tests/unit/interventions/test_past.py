@@ -144,6 +144,26 @@ def test_what_retention_does_not_keep_goes_and_is_no_loss(
     assert queue.journal()[-1]["action"] == "prune"
 
 
+def test_a_change_lets_go_of_what_retention_does_not_keep_once_a_day(home: Path, make) -> None:
+    (home / "unified_flow.toml").write_text("[retention]\narchive_entries = 2\n")
+    queue = InterventionQueue(home, max_size=1)
+
+    def close(queue: InterventionQueue, count: int) -> None:
+        for _ in range(count):
+            queue.resolve(str(queue.put(make()).intervention_id), "done")
+
+    def pruned() -> int:
+        return sum(line["action"] == "prune" for line in queue.journal())
+
+    close(queue, 4)
+    assert pruned() == 0  # the first change of the day had nothing to let go of
+    close(InterventionQueue(home, max_size=1), 4)
+    assert (pruned(), len(queue.history())) == (1, 6)
+    close(InterventionQueue(home, max_size=1), 1)
+    assert (pruned(), len(queue.history())) == (1, 7)
+    queue.store.read()  # nothing of it is a loss
+
+
 def test_a_failed_change_of_an_older_version_is_none(
     home: Path, queue: InterventionQueue, make
 ) -> None:

@@ -101,10 +101,13 @@ def test_colons_in_plain_text_are_text(text: str) -> None:
 
 def test_an_unknown_key_is_said_to_be_text() -> None:
     assert parse("foo:bar").remarks == ("foo: is no term, so 'foo:bar' is looked for as text",)
+    assert parse('"sev=critical" status=500').remarks == ()
     assert parse('"foo:bar" https://x.org/a TypeError: turn:7').remarks == ()
 
 
-@pytest.mark.parametrize("query", ["sev:critical --exit-code", "--json", "turn:seven"])
+@pytest.mark.parametrize(
+    "query", ["sev:critical --exit-code", "--json", "turn:seven", "sev=critical", "-error_type=X"]
+)
 def test_an_option_or_a_word_for_a_number_is_refused(query: str) -> None:
     with pytest.raises(QueryError) as caught:
         parse(query)

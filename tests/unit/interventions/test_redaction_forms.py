@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 from enum import Enum
 from typing import Any
@@ -59,6 +60,17 @@ TEXTS = [
     f"PASSWORD=a;b&{CORE}",
     f"password: corn b {CORE}",
     f"&lt;password&gt;{CORE}&lt;/password&gt;",
+    f'user, password = "bob", "{CORE}"',
+    f"INSERT INTO users (name, password) VALUES ('bob', 'x'), ('ada', '{CORE}')",
+    f"user;password\nbob;open.sesame\nada;{CORE}",
+    f" name | password\n------+----------\n bob  | {CORE}",
+    f"setattr(config, 'password', '{CORE}')",
+    f'add_argument("--password", default="{CORE}")',
+    f'password: SecretStr = Field(default="{CORE}")',
+    f"password\n  too short [type=too_short, input_value='{CORE}', input_type=str]",
+    f'client.login("bob", "{CORE}")',
+    f"db.example:5432:app:bob:{CORE}",
+    base64.b64encode(f"user=bob password={CORE}".encode()).decode(),
 ]
 STAYS = [
     "session_id=abc123",
@@ -88,6 +100,8 @@ STAYS = [
     "Unexpected token '}' and WWW-Authenticate: Basic realm='x'",
     "http://auth:8080/health and http://localhost:4873/@scope/pkg",
     "Authorization: Bearer <token>",
+    "| name | type |\n|---|---|\n| password | string |\n| email | string |",
+    "fields = ('user', 'password', 'email'); user, password = form.user, form.password",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
 ]
 
@@ -162,6 +176,9 @@ def test_a_measure_stays(value: Any) -> None:
         {"kind": "Secret", "data": {"x": CORE}, "after": "after"},
         {"kty": "RSA", "n": "after", "d": CORE},
         [{"option": "password", "default": CORE}, "after"],
+        ["sshpass", "-p", CORE, "after"],
+        ["mysql", f"-p{CORE}", "after"],
+        {"loc": ["body", "password"], "msg": "after", "input": CORE},
     ],
 )
 def test_a_secret_that_only_the_structure_tells_goes(value: Any) -> None:

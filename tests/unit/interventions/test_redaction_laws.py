@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from interventions.secrets.names import MASK
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
+from interventions.secrets.rules import MASK
 
 NAMES = (
     *("password", "api_key", "token", "tokens", "max_tokens", "Authorization", "Cookie", "API key"),

@@ -1,0 +1,40 @@
+"""The rules, which are data: words, forms and issuers of `secrets.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+MASK = "[redacted]"
+Span = tuple[int, int]
+TABLE: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8")
+)
+
+
+def words(name: str) -> frozenset[str]:
+    return frozenset(TABLE["words"][name].split())
+
+
+def spelled(pattern: str) -> str:
+    """With the text of each of the parts that it names."""
+    for part, text in reversed(TABLE["parts"].items()):
+        pattern = pattern.replace(f"{{{part}}}", text)
+    return pattern
+
+
+def patterns(table: str, flags: int = 0) -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(spelled(form), flags) for name, form in TABLE[table].items()}
+
+
+def without(text: str, spans: Iterable[Span]) -> str:
+    """The text with each of these, which are in order, masked."""
+    parts: list[str] = []
+    done = 0
+    for start, end in spans:
+        parts += [text[done:start], MASK]
+        done = end
+    return "".join([*parts, text[done:]])
