@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from unified_flow.config.tables import DocumentSettings
-from unified_flow.lib.text import share_in_question
+from unified_flow.lib.text import query_terms, share_in_question
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.index import Index
@@ -134,3 +134,12 @@ def test_a_stop_word_in_capitals_is_a_name(index: Index, shelf: Path) -> None:
     assert index.search("Where is the seat of the WHO?")[0].path == "shelf/who.md"
     (unnamed,) = index.search("What seat has the IT in Geneva?", limit=1)
     assert unnamed.score == index.search("seat in Geneva")[0].score, "no document names an IT"
+
+
+def test_a_stem_is_compared_with_no_stop_word_of_another_language() -> None:
+    assert query_terms("Welche Themen ändern sich?", "de", "de") == ["them", "and"]
+    assert share_in_question("them", "de", known=False) == 1.0
+
+
+def test_a_name_in_a_question_without_capitals_is_one() -> None:
+    assert "it" in query_terms("哪所大学获得了大多数IT组织的赞誉？", "zh", "zh")

@@ -106,7 +106,7 @@ def share_in_question(term: str, language: str, *, known: bool) -> float:
         return 0.4
     if known:
         return 1.0
-    if term in stop_words(language) or term in stop_words("en"):
+    if term in stop_words(language):
         return 0.0
     if _UNSPACED_RUN.match(term):
         return 0.45
@@ -163,22 +163,19 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
     """The terms of a question, without repeats, as documents in `language` have them.
 
     No stop word of English, of theirs or of the language it is asked in is one of them, nor what
-    comes down to an English one ("whats"; other lists hold words such as *Jahr*): it would be the
-    rarest. In capitals it is a name, unless all of the question is in capitals.
+    comes down to one ("whats") in a list of our own: it would be the rarest. The lists of others
+    hold words such as *Jahr*. In capitals it is a name, unless all of the question is in capitals.
     """
     memory = _memory(language)
-    english = stop_words("en")
-    stops = english | stop_words(asked_in) | stop_words(language)
+    stops = stop_words("en") | stop_words(asked_in) | stop_words(language)
     own = words(compatible_form(text))
-    names = (
-        frozenset[str]() if text.isupper() and len(own) > 1 else frozenset(filter(_is_name, own))
-    )
+    is_in_capitals = len(own) > 1 and all(word.isupper() or not word.isalpha() for word in own)
     found = (
         term
         for word in own
-        if word in names or word.casefold() not in stops
+        if (is_name := not is_in_capitals and _is_name(word)) or word.casefold() not in stops
         for term in memory[word]
-        if word in names or term not in english
+        if is_name or term not in lexicon_of(language).stop_words
     )
     return list(dict.fromkeys(found))
 
