@@ -17,9 +17,10 @@ from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.recording import Recording, recorded
 from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.journal import NAME, encode
+from unified_flow.turns.journal import encode
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import sealed
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import (
     Checks,
     Citation,
@@ -140,7 +141,7 @@ class Turns:
         return Path(self.store.place(turn_id))
 
     def journal(self, turn_id: int) -> Path:
-        return self.path(turn_id) / NAME
+        return self.path(turn_id) / JOURNAL
 
     def ids(self) -> list[int]:
         return wait_for(self.store.ids())

@@ -14,7 +14,10 @@ import grimp
 import pytest
 
 import unified_flow
+from unified_flow.lib.threads import wait_for
 from unified_flow.phases import NAMES
+from unified_flow.stores import turn_store
+from unified_flow.turns.events import TurnStarted
 
 ROOT = Path(unified_flow.__file__).parent.parent
 PACKAGES = ("unified_flow", "interventions", "monitor")
@@ -129,6 +132,18 @@ def test_every_public_name_is_there(package: str) -> None:
 def test_help_loads_no_model_no_client_and_no_table() -> None:
     loaded = _loaded_by("-m", "unified_flow", "--help")
     assert not loaded & {"pydantic", "httpx", "textual", "sqlalchemy"}
+
+
+def test_a_list_of_turns_that_its_index_knows_loads_no_model(tmp_path: Path) -> None:
+    turns = turn_store(tmp_path)
+    lease = wait_for(turns.create())
+    first = {"turn_id": 1, "session_id": "s", "request_id": "r", "user_id": "u", "channel": None}
+    asked = TurnStarted(**first, question="What?", policy="fail_fast", config_digest="")
+    wait_for(lease.append(asked))
+    wait_for(lease.release())
+    look = ("-m", "unified_flow", "turns", "list", "--home", str(tmp_path))
+    assert "pydantic" in _loaded_by(*look)
+    assert "pydantic" not in _loaded_by(*look)
 
 
 def test_asking_loads_no_table() -> None:

@@ -29,7 +29,7 @@ from unified_flow.resume.journal_reader import JournalReader
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns import fold, lines, results, upcasters
 from unified_flow.turns.events import VERSION
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 
 JOURNALS = Path(__file__).parent / "journals"
 WRITTEN = sorted(int(folder.name[1:]) for folder in JOURNALS.iterdir())
@@ -40,7 +40,7 @@ def home_of(version: int, home: Path) -> Path:
     for turn_id, name in ((ANSWERED, "answered"), (FAILED, "failed")):
         folder = home / f"shared_state/turns/turn_{turn_id:06d}"
         folder.mkdir(parents=True)
-        shutil.copy(JOURNALS / f"v{version}" / f"{name}.jsonl", folder / NAME)
+        shutil.copy(JOURNALS / f"v{version}" / f"{name}.jsonl", folder / JOURNAL)
     return home
 
 
@@ -122,7 +122,7 @@ def test_a_field_that_is_not_known_is_named_and_no_damage(
     home: Path, docs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asyncio.run(_failed(home, docs))
-    rewritten(Turns(home).path(1) / NAME, lambda record: record | {"colour": "blue"})
+    rewritten(Turns(home).path(1) / JOURNAL, lambda record: record | {"colour": "blue"})
     show_turn("1", home=home)
     told = capsys.readouterr()
     assert "synthesis" in told.out
@@ -147,8 +147,10 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
     archive = Turns(home)
     folder = archive.path(1)
     asyncio.run(resume_turn(scripted_flow(home, docs, synthesis=DOWN), 1, ResumeRequest()))
-    rewritten(folder / NAME, lambda r: change(r) | ({"persist": False} if "persist" in r else {}))
-    with (folder / NAME).open("ab") as journal:
+    rewritten(
+        folder / JOURNAL, lambda r: change(r) | ({"persist": False} if "persist" in r else {})
+    )
+    with (folder / JOURNAL).open("ab") as journal:
         journal.write(b'{"event":"mod')
     (folder / "half.tmp").write_bytes(b"of another process")
     asyncio.run(_answered(home, docs))  # the newest turn is never pruned
@@ -179,7 +181,7 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
     queue.dismiss(entry["id"], "n")
     ephemeral = EphemeralTurns(flow.services)
     asyncio.run(ephemeral.remove_closed())
-    assert folder.joinpath(NAME).read_bytes() == before[str(folder / NAME)]
+    assert folder.joinpath(JOURNAL).read_bytes() == before[str(folder / JOURNAL)]
 
 
 def test_the_next_version_reads_today_s_by_its_step(

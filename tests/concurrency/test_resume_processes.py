@@ -27,7 +27,7 @@ from tests.answers import (
 )
 from tests.servers.model_server import Connection, ModelServer, answer, hang, status
 from unified_flow.phases import NAMES
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 
 pytestmark = every_phase_by_model
 
@@ -187,7 +187,7 @@ def hold(phase: str, home: Path, server: ModelServer, held: Held) -> Callable[[]
 
 def _journal(home: Path) -> list[str]:
     """What happened so far, as "event phase"."""
-    path = home / "shared_state/turns/turn_000001" / NAME
+    path = home / "shared_state/turns/turn_000001" / JOURNAL
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
     return [f"{line['event']} {line.get('phase')}" for line in map(json.loads, lines)]
 

@@ -27,7 +27,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.resume.replay.export import NotReplayableError, as_test
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import Plan, ToolRequest
 
 ARGS: dict[str, Any] = {
@@ -143,7 +143,7 @@ def test_a_turn_that_was_stopped_is_the_same_as_far_as_it_came(
 
 def test_a_turn_cut_anywhere_replays_the_same(home: Path, docs: Path) -> None:
     ran(home, docs)
-    path = home / "shared_state/turns/turn_000001" / NAME
+    path = home / "shared_state/turns/turn_000001" / JOURNAL
     whole = path.read_bytes().splitlines(keepends=True)
     for kept in range(1, len(whole)):
         path.write_bytes(b"".join(whole[:kept]))
@@ -154,7 +154,7 @@ def test_a_turn_cut_anywhere_replays_the_same(home: Path, docs: Path) -> None:
 def test_a_replay_needs_nothing_that_it_does_not_read(home: Path, docs: Path) -> None:
     ran(home, docs)
     asked_with = f'"docs":["{docs}"]'
-    assert asked_with in (home / "shared_state/turns/turn_000001" / NAME).read_text()
+    assert asked_with in (home / "shared_state/turns/turn_000001" / JOURNAL).read_text()
     shutil.rmtree(docs)
     done = cli(home, "unified_flow", "replay", "1")
     assert done.returncode == 0, done.stderr
@@ -163,7 +163,7 @@ def test_a_replay_needs_nothing_that_it_does_not_read(home: Path, docs: Path) ->
 
 def test_a_journal_with_a_line_missing_is_damaged(home: Path, docs: Path) -> None:
     ran(home, docs)
-    path = home / "shared_state/turns/turn_000001" / NAME
+    path = home / "shared_state/turns/turn_000001" / JOURNAL
     whole = path.read_bytes().splitlines(keepends=True)
     for missing in range(1, len(whole)):
         path.write_bytes(renumbered(whole[:missing] + whole[missing + 1 :]))

@@ -30,7 +30,7 @@ from unified_flow.phases import NAMES
 from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import Plan, Reflection, ToolRequest
 from unified_flow.turns.sections import written
 from unified_flow.turns.turn import Turn
@@ -206,7 +206,7 @@ def test_what_a_killed_process_left_of_a_large_fork_is_pruned(home: Path, docs: 
     folder = Turns(home).path(2)
     for path in folder.iterdir():
         path.unlink()
-    (folder / NAME).touch()
+    (folder / JOURNAL).touch()
     (folder / ("0" * 64)).write_bytes(b"[]")
     ask(make(home, docs))
     done = housekeeping.prune(Turns(home).store, [], before=datetime(2100, 1, 1, tzinfo=UTC))

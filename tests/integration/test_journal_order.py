@@ -13,7 +13,8 @@ from tests.integration.test_replay import ran
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.events import READER
 from unified_flow.turns.fold import JournalOrderError, fold
-from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.journal import read
+from unified_flow.turns.lock import JOURNAL
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def folder(home: Path, docs: Path) -> Path:
 def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(folder: Path) -> None:
     """Whoever reads it gets a turn or a RetrievalError, and nothing else that could be a mistake
     of the program's own."""
-    path = folder / NAME
+    path = folder / JOURNAL
     whole = path.read_bytes().splitlines(keepends=True)
     archive = Turns(folder.parents[2])
     orders = [whole[:n] + whole[n + 1 :] for n in range(len(whole))]
@@ -61,7 +62,7 @@ def test_a_value_that_no_phase_gives_is_named_by_whoever_reads_the_turn(folder: 
 
 
 def test_a_turn_without_its_first_line_is_not_gone_on_with(folder: Path) -> None:
-    path = folder / NAME
+    path = folder / JOURNAL
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
     turns = Turns(folder.parents[2])
     for look in (turns.load, turns.open):

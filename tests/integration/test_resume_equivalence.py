@@ -41,7 +41,8 @@ from unified_flow.resume.resumption import resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
 from unified_flow.turns.fold import fold
-from unified_flow.turns.journal import NAME, read
+from unified_flow.turns.journal import read
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
 from unified_flow.turns.sections import written
 from unified_flow.turns.sessions import SessionStore
@@ -280,7 +281,7 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         never, _ = run(Path(folder) / "never", script, {})
         home = Path(folder) / "cut"
         shutil.copytree(Path(folder) / "never", home)
-        journal = home / "shared_state/turns/turn_000001" / NAME
+        journal = home / "shared_state/turns/turn_000001" / JOURNAL
         whole = journal.read_bytes()
         first = whole.index(b"\n") + 1
         journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])

@@ -10,7 +10,7 @@ import pytest
 from interventions.retry.entry_points import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.phases.errors import SynthesisError
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_latest_come_first_and_a_damaged_one_is_left_out(
     broken = scripted_flow(home, docs, synthesis=RuntimeError("down"))
     with pytest.raises(SynthesisError):
         asyncio.run(broken.process("s", QUESTION))
-    journal = home / "shared_state/turns/turn_000002" / NAME
+    journal = home / "shared_state/turns/turn_000002" / JOURNAL
     journal.write_text("no JSON\nat all\n")
     latest = reader.latest(home, 10)
     assert [turn["turn_id"] for turn in latest] in ([4, 3, 1], [4, 1, 3])

@@ -34,7 +34,7 @@ from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.stores import turn_store
 from unified_flow.turns.events import TurnResumed, this_process
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 
 DOWN = RuntimeError("down")
 REST = {"sessions": [], "logs": []}  # what `turns prune` says beside the turns
@@ -272,7 +272,7 @@ def test_a_folder_in_which_no_turn_was_begun_goes_too(home: Path, docs: Path) ->
     empty, unwritten, fresh = (turns.path(turn_id) for turn_id in (2, 3, 4))
     for folder in (empty, unwritten, fresh):
         folder.mkdir()
-    (unwritten / NAME).touch()
+    (unwritten / JOURNAL).touch()
     ask(home, docs)
     for old in (empty, unwritten):
         os.utime(old, (1, 1))

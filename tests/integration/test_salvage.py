@@ -23,7 +23,7 @@ from unified_flow.lib.threads import wait_for
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import VERSION
-from unified_flow.turns.journal import NAME
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import Plan, ToolRequest
 
 pytestmark = every_phase_by_model
@@ -31,7 +31,7 @@ pytestmark = every_phase_by_model
 
 def damaged(home: Path, mark: bytes, then: bytes = b"\0") -> tuple[Path, bytes]:
     """The journal with the first `mark` overwritten, and what it was then."""
-    path = home / "shared_state/turns/turn_000001" / NAME
+    path = home / "shared_state/turns/turn_000001" / JOURNAL
     content = path.read_bytes()
     assert mark in content
     broken = content.replace(mark, then * len(mark), 1)
@@ -81,7 +81,7 @@ def test_as_json(home: Path, docs: Path) -> None:
 
 def test_lines_that_are_whole_and_in_a_wrong_place_are_set_aside(home: Path, docs: Path) -> None:
     ask(make(home, docs))
-    path = home / "shared_state/turns/turn_000001" / NAME
+    path = home / "shared_state/turns/turn_000001" / JOURNAL
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:6], *lines[7:]]))
     assert Turns(home).salvage(1).kept == 6

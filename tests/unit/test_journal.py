@@ -25,9 +25,10 @@ from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.blobs import UNFINISHED
 from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
 from unified_flow.turns.file_store import FileTurnStore
-from unified_flow.turns.journal import NAME, POINTER, Journal, digest, read
+from unified_flow.turns.journal import POINTER, Journal, digest, read
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import sealed
+from unified_flow.turns.lock import JOURNAL
 
 STARTED = TurnStarted(
     turn_id=1,
@@ -64,9 +65,9 @@ def test_what_a_model_said_comes_back_the_same(text: str, tmp_path: Path) -> Non
 
 def test_a_large_value_lies_whole_in_a_file_of_its_own(tmp_path: Path) -> None:
     _write(tmp_path, _reply("x" * 200_000))
-    line = (tmp_path / NAME).read_text()
+    line = (tmp_path / JOURNAL).read_text()
     assert len(line) < 2000
-    (large,) = [path for path in tmp_path.iterdir() if path.name != NAME]
+    (large,) = [path for path in tmp_path.iterdir() if path.name != JOURNAL]
     assert large.name == json.loads(line)["reply"][POINTER]
     assert stat.S_IMODE(large.stat().st_mode) == 0o600
 
@@ -80,7 +81,7 @@ def test_what_a_fork_copies_is_one_line_and_is_read_as_events(tmp_path: Path) ->
     first, *replies = read(tmp_path)
     assert first == STARTED
     assert [event.reply for event in replies if isinstance(event, ModelCalled)] == ["a", BIG, "b"]
-    assert (tmp_path / NAME).read_bytes().count(b"\n") == 2
+    assert (tmp_path / JOURNAL).read_bytes().count(b"\n") == 2
 
 
 @pytest.mark.parametrize("kept", [0, 5_000, 199_999])
@@ -137,7 +138,7 @@ def test_what_a_dead_process_had_not_finished_is_swept(tmp_path: Path) -> None:
     journal = Journal(tmp_path, create=False)
     journal.append(_reply("a"))
     journal.close()
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert [path.name for path in tmp_path.iterdir()] == [JOURNAL]
 
 
 def test_arguments_that_look_like_a_pointer_stay_arguments(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_arguments_that_look_like_a_pointer_stay_arguments(tmp_path: Path) -> No
 @pytest.mark.parametrize("cut", range(1, 60, 7))
 def test_a_torn_last_line_is_dropped(cut: int, tmp_path: Path) -> None:
     _write(tmp_path, STARTED, _reply("kept"), _reply("torn"))
-    path = tmp_path / NAME
+    path = tmp_path / JOURNAL
     path.write_bytes(path.read_bytes()[:-cut])
     assert [event.event for event in read(tmp_path)] == ["turn_started", "model_called"]
 
@@ -164,7 +165,7 @@ def test_a_torn_last_line_is_dropped(cut: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [10, 64 * 1024, 200_000])
 def test_what_follows_a_torn_line_is_a_line_of_its_own(length: int, tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
-    with (tmp_path / NAME).open("ab") as torn:
+    with (tmp_path / JOURNAL).open("ab") as torn:
         torn.write(b"{" + b"x" * length)
     journal = Journal(tmp_path, create=False)
     journal.append(_reply("after"))
@@ -203,14 +204,14 @@ def test_a_write_is_on_disk_before_it_starts_with_the_names(
     journal.append(_tool("reads"))
     assert synced == []
     journal.append(_tool("writes"))
-    whole = (folder / NAME).stat().st_size
-    assert whole == len((folder / NAME).read_bytes())
-    assert (folder / NAME).read_bytes().count(b"\n") == 3
+    whole = (folder / JOURNAL).stat().st_size
+    assert whole == len((folder / JOURNAL).read_bytes())
+    assert (folder / JOURNAL).read_bytes().count(b"\n") == 3
     names = [name for name, _ in synced]
-    assert synced[0] == (NAME, whole)
+    assert synced[0] == (JOURNAL, whole)
     assert names[1:] == ["turn_000001", tmp_path.name]
     journal.append(_tool("writes"))
-    assert [name for name, _ in synced[3:]] == [NAME], "the names are durable once for all"
+    assert [name for name, _ in synced[3:]] == [JOURNAL], "the names are durable once for all"
     journal.close()
 
 
@@ -222,7 +223,7 @@ def test_a_large_value_is_on_disk_before_the_line_that_names_it(
     journal.close()
     first, second, third, *_ = synced
     assert (first[0].endswith(UNFINISHED), first[1] > len(BIG)) == (True, True)
-    assert (second[0], third[0]) == (tmp_path.name, NAME)
+    assert (second[0], third[0]) == (tmp_path.name, JOURNAL)
 
 
 def test_a_turn_is_free_when_its_runner_is_done_whoever_was_forked(tmp_path: Path) -> None:
@@ -250,7 +251,7 @@ def test_a_child_neither_writes_nor_keeps_its_parent_s_journal(tmp_path: Path) -
     child = os.fork()
     if not child:
         journal.close()
-        os._exit(int((tmp_path / NAME).stat().st_size > 0))
+        os._exit(int((tmp_path / JOURNAL).stat().st_size > 0))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(BlockingIOError):
         Journal(tmp_path, create=False)
@@ -260,7 +261,7 @@ def test_a_child_neither_writes_nor_keeps_its_parent_s_journal(tmp_path: Path) -
 
 def test_a_look_at_a_turn_keeps_nobody_from_it(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
-    path = tmp_path / NAME
+    path = tmp_path / JOURNAL
     looking = os.open(path, os.O_RDONLY)
     fcntl.flock(looking, fcntl.LOCK_SH)
     threading.Timer(turn_lock.PAUSE_S / 2, os.close, [looking]).start()
@@ -277,10 +278,10 @@ def test_a_turn_that_is_gone_is_not_created_by_going_on_with_it(tmp_path: Path) 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     _write(tmp_path, STARTED, _reply("a"), _reply("b"))
-    path = tmp_path / NAME
+    path = tmp_path / JOURNAL
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + b"\0\0garbage\n" + lines[2])
-    with pytest.raises(RetrievalError, match=rf"{NAME}:2: the journal is damaged"):
+    with pytest.raises(RetrievalError, match=rf"{JOURNAL}:2: the journal is damaged"):
         list(read(tmp_path))
 
 
@@ -290,7 +291,7 @@ def test_no_flipped_bit_is_gone_on_with(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder, STARTED, _reply("a"), _reply("b"))
-        path = folder / NAME
+        path = folder / JOURNAL
         content = bytearray(path.read_bytes())
         content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
         path.write_bytes(content)
@@ -303,7 +304,7 @@ def test_no_flipped_bit_is_gone_on_with(data: st.DataObject) -> None:
 
 def test_a_line_that_is_gone_doubled_or_moved_is_told_as_that(tmp_path: Path) -> None:
     _write(tmp_path, STARTED, *map(_reply, "abcde"))
-    path = tmp_path / NAME
+    path = tmp_path / JOURNAL
     one, two, three, four, five, six = path.read_bytes().splitlines(keepends=True)
     for lines, told in (
         ([one, two, four, five, six], "jsonl:3: .*line 3 is missing"),
@@ -319,21 +320,21 @@ def test_a_line_that_is_gone_doubled_or_moved_is_told_as_that(tmp_path: Path) ->
 
 def test_lines_are_numbered_on_over_whatever_stopped(tmp_path: Path) -> None:
     _write(tmp_path, STARTED, _reply("a"))
-    with (tmp_path / NAME).open("ab") as torn:
+    with (tmp_path / JOURNAL).open("ab") as torn:
         torn.write(b'{"event":"mod')
     journal = Journal(tmp_path, create=False)
     journal.append(_reply("pending"))
     journal.drop()
     journal.append(_reply("b"))
     journal.close()
-    lines = [json.loads(line) for line in (tmp_path / NAME).read_bytes().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / JOURNAL).read_bytes().splitlines()]
     assert [(line["seq"], line.get("reply")) for line in lines] == [(1, None), (2, "a"), (3, "b")]
 
 
 def test_opening_a_journal_changes_nothing(tmp_path: Path) -> None:
     """It may be of a newer version, which only reading it shows."""
     _write(tmp_path, STARTED)
-    with (tmp_path / NAME).open("ab") as torn:
+    with (tmp_path / JOURNAL).open("ab") as torn:
         torn.write(b'{"event":"mod')
     (tmp_path / f"abc{UNFINISHED}").write_bytes(b"half")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -343,7 +344,7 @@ def test_opening_a_journal_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_journal_from_before_the_checksums_is_read(tmp_path: Path) -> None:
     _write(tmp_path, STARTED.model_copy(update={"version": 2}))
-    path = tmp_path / NAME
+    path = tmp_path / JOURNAL
     old = re.sub(rb',"seq":1,"crc32":"[0-9a-f]{8}"', b"", path.read_bytes())
     path.write_bytes(old)
     (event,) = read(tmp_path)
@@ -358,7 +359,7 @@ def test_a_journal_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_kind_of_event_that_is_not_known_is_no_damage(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
-    with (tmp_path / NAME).open("ab") as file:
+    with (tmp_path / JOURNAL).open("ab") as file:
         file.write(sealed(b'{"event":"dreamt","at":"2031-01-01T00:00:00Z"}', 2) + b"\n")
     with pytest.raises(
         JournalVersionError, match=r"newer .*: there is no event 'dreamt' here"
@@ -414,4 +415,4 @@ def test_state_is_private(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / JOURNAL).stat().st_mode) == 0o600

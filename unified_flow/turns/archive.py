@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import is_broken
 from unified_flow.errors.turns import NoSuchTurnError
-from unified_flow.turns.context_page import markdown
-from unified_flow.turns.events import AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
-from unified_flow.turns.fold import JournalOrderError, UnknownValueError, fold
-from unified_flow.turns.lines import other_version, remedy
 from unified_flow.turns.store import TurnStore
-from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_index import TurnIndex, TurnQuery, TurnRow, opened
+
+if TYPE_CHECKING:
+    from unified_flow.turns.events import AnyEvent
+    from unified_flow.turns.turn import Turn
 
 
 async def read_turn(store: TurnStore, turn_id: int) -> tuple[Turn, list[AnyEvent]]:
@@ -26,6 +26,9 @@ async def read_turn(store: TurnStore, turn_id: int) -> tuple[Turn, list[AnyEvent
     Raises FileNotFoundError without a journal, and RetrievalError for one that is damaged. No lock
     is taken.
     """
+    from unified_flow.turns.events import TurnStarted
+    from unified_flow.turns.fold import fold
+
     events = await store.read(turn_id)
     if events and not isinstance(events[0], TurnStarted):
         raise damaged(store.place(turn_id), "its first line is missing")
@@ -37,19 +40,23 @@ async def read_turn(store: TurnStore, turn_id: int) -> tuple[Turn, list[AnyEvent
 def named_damage(place: str, events: Sequence[AnyEvent]) -> Iterator[None]:
     """Lines that are whole, and that no turn can have written in this order, are damage, and it is
     said where. Values that this program does not know are another version's."""
+    from unified_flow.turns.events import TurnResumed, TurnStarted, TurnTakenOver
+    from unified_flow.turns.fold import JournalOrderError, UnknownValueError
+    from unified_flow.turns.lines import other_version
+
     try:
         yield
     except UnknownValueError as exc:
-        wrote = [
-            e.version for e in events if isinstance(e, TurnStarted | TurnResumed | TurnTakenOver)
-        ]
-        raise other_version(place, str(exc), wrote[-1]) from exc
+        runs = [e for e in events if isinstance(e, TurnStarted | TurnResumed | TurnTakenOver)]
+        raise other_version(place, str(exc), runs[-1].version) from exc
     except JournalOrderError as exc:
         raise damaged(place, str(exc), exc.turn.turn_id or None) from exc
 
 
 def damaged(place: str, reason: str, turn_id: int | None = None) -> RetrievalError:
     """`turn_id` if a part of the turn can be kept."""
+    from unified_flow.turns.lines import remedy
+
     return RetrievalError(f"the turn in {place} cannot be read: {reason}", hint=remedy(turn_id))
 
 
@@ -221,4 +228,6 @@ class TurnArchive:
     async def page(self, turn_id: int) -> str:
         """The turn for reading, from its journal: like `context.md`, for a killed turn too, and
         without the secrets that the structure of an output tells."""
+        from unified_flow.turns.context_page import markdown
+
         return "".join([markdown(event, clean=True) for event in await self.store.read(turn_id)])

@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interventions.home import (
     PRIVATE_FOLDER_MODE,
@@ -23,12 +23,12 @@ from interventions.home import (
 )
 from unified_flow.lib.threads import FewThreads, to_the_end
 from unified_flow.turns import blobs
-from unified_flow.turns.context_page import markdown
-from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.journal import NAME, Journal, begun, read
-from unified_flow.turns.lock import is_held, remove_unused, sole_user
-from unified_flow.turns.salvage import salvaged
+from unified_flow.turns.lock import JOURNAL, is_held, remove_unused, sole_user
 from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
+
+if TYPE_CHECKING:  # and late: a list of turns reads their index alone
+    from unified_flow.turns.events import AnyEvent, TurnStarted
+    from unified_flow.turns.journal import Journal
 
 T = TypeVar("T")
 
@@ -42,6 +42,8 @@ READ_AT_ONCE_BYTES = 16 * 1024
 QUICK_S = 0.001
 QUICK_IN_A_ROW = 64
 WRITERS = 16
+LARGE = 64 * 1024  # characters
+EACH = 20  # characters, for which a number or the like counts
 
 
 class FileTurnStore(TurnStore):
@@ -86,19 +88,19 @@ class FileTurnStore(TurnStore):
                 break
         self._last = max(self._last, turn_id)
         try:
-            return self._lease(turn_id, Journal(folder, create=True))
+            return self._leased(turn_id, create=True)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
     async def open(self, turn_id: int) -> TurnLease:
-        def opened() -> TurnLease:
-            return self._lease(turn_id, Journal(self._folder(turn_id), create=False))
+        return await to_the_end(asyncio.to_thread(self._leased, turn_id, create=False))
 
-        return await to_the_end(asyncio.to_thread(opened))
-
-    def _lease(self, turn_id: int, journal: Journal) -> TurnLease:
+    def _leased(self, turn_id: int, *, create: bool) -> TurnLease:
         """With an empty file that stands for it until it is released."""
+        from unified_flow.turns.journal import Journal
+
+        journal = Journal(self._folder(turn_id), create=create)
         mark = self._running / str(turn_id)
         with suppress(OSError):  # the disk is full: `turns recover` reads all turns
             create_private(mark)
@@ -118,12 +120,16 @@ class FileTurnStore(TurnStore):
             yield delivery
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
+        from unified_flow.turns.journal import read
+
         folder = self._folder(turn_id)
-        if (folder / NAME).stat().st_size <= READ_AT_ONCE_BYTES:
+        if (folder / JOURNAL).stat().st_size <= READ_AT_ONCE_BYTES:
             return list(read(folder))
         return await asyncio.to_thread(lambda: list(read(folder)))
 
     async def first(self, turn_id: int) -> TurnStarted | None:
+        from unified_flow.turns.journal import begun
+
         return begun(self._folder(turn_id))
 
     async def ids(self) -> list[int]:
@@ -142,7 +148,7 @@ class FileTurnStore(TurnStore):
         folder = f"{self._root}/turn_{turn_id:06d}"  # a Path would double the cost of a list
         with suppress(FileNotFoundError):
             try:
-                found = os.stat(f"{folder}/{NAME}")  # noqa: PTH116
+                found = os.stat(f"{folder}/{JOURNAL}")  # noqa: PTH116
             except FileNotFoundError:
                 return TurnMark(None, os.stat(folder).st_mtime_ns)  # noqa: PTH116
             return TurnMark(found.st_size, found.st_mtime_ns)
@@ -169,7 +175,7 @@ class FileTurnStore(TurnStore):
 
     def _is_held(self, turn_id: int) -> bool:
         with suppress(FileNotFoundError):
-            return is_held(self._folder(turn_id) / NAME)
+            return is_held(self._folder(turn_id) / JOURNAL)
         return False
 
     async def unreleased(self) -> list[int]:
@@ -185,6 +191,8 @@ class FileTurnStore(TurnStore):
         return await asyncio.to_thread(look)
 
     async def salvage(self, turn_id: int, by: str) -> Salvaged:
+        from unified_flow.turns.salvage import salvaged
+
         return await to_the_end(asyncio.to_thread(salvaged, self._folder(turn_id), by))
 
     async def sweep(self, before: datetime | None) -> None:
@@ -205,23 +213,25 @@ class FileTurnStore(TurnStore):
         """A process that dies between taking a number and writing the first line leaves a folder
         without a turn, and perhaps large values of that line. Raises OSError for one that holds
         anything else, and for one that is gone."""
+        from unified_flow.turns.journal import Journal
+
         folder = self._folder(turn_id)
         if folder.stat().st_mtime >= before.timestamp():
             return
-        if (folder / NAME).exists():
+        if (folder / JOURNAL).exists():
             held = Journal(folder, create=False)
             try:
-                if (folder / NAME).stat().st_size == 0:
-                    (folder / NAME).unlink()
+                if (folder / JOURNAL).stat().st_size == 0:
+                    (folder / JOURNAL).unlink()
             finally:
                 held.close()
-        if not (folder / NAME).exists():
+        if not (folder / JOURNAL).exists():
             blobs.remove_all(folder)
         folder.rmdir()
 
-    async def on_disk(self, work: Callable[[], T]) -> T:
-        """What `work` returns, which waits for the disk."""
-        if self._quick >= QUICK_IN_A_ROW:
+    async def on_disk(self, work: Callable[[], T], *, large: bool = False) -> T:
+        """What `work` returns, which waits for the disk, or encodes what is `large`."""
+        if self._quick >= QUICK_IN_A_ROW and not large:
             return self._timed(work)
         return await to_the_end(self._writers.run(partial(self._timed, work)))
 
@@ -246,9 +256,9 @@ class _FileLease(TurnLease):
         return self._turn_id
 
     async def append(self, event: AnyEvent) -> None:
-        write = partial(self._journal.append, event)
-        if self._journal.must_be_durable(event):
-            await self._store.on_disk(write)
+        write, large = partial(self._journal.append, event), is_large(event)
+        if large or self._journal.must_be_durable(event):
+            await self._store.on_disk(write, large=large)
         else:
             write()
 
@@ -264,12 +274,20 @@ class _FileLease(TurnLease):
         Not after every phase: another file's dirty pages make each fsync of the journal dearer,
         by two fifths of the floor in benchmarks/turn.py.
         """
-        text = "".join(map(markdown, events)).encode("utf-8", "replace")
-        descriptor = open_private(self._journal.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
-        try:
-            os.write(descriptor, text)
-        finally:
-            os.close(descriptor)
+        from unified_flow.turns.context_page import markdown
+
+        def write() -> None:
+            text = "".join(map(markdown, events)).encode("utf-8", "replace")
+            descriptor = open_private(self._journal.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
+            try:
+                blobs.write_all(descriptor, text)
+            finally:
+                os.close(descriptor)
+
+        if is_large(events):
+            await asyncio.to_thread(write)
+        else:
+            write()
 
     async def remove(self, *, reserve: bool = False) -> None:
         """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
@@ -293,6 +311,27 @@ class _FileLease(TurnLease):
                 self._journal.flush()
                 self._mark.unlink(missing_ok=True)
         self._journal.close()
+
+
+def is_large(value: Any) -> bool:
+    """Whether encoding it may take a millisecond."""
+    return _room_after(value, LARGE) <= 0
+
+
+def _room_after(value: Any, room: int) -> int:
+    """What the value leaves of `room`; counted only until none is left."""
+    if isinstance(value, str):
+        return room - len(value)
+    inner = getattr(value, "__dict__", value)
+    if isinstance(inner, dict):
+        inner = inner.values()
+    elif not isinstance(inner, list | tuple):
+        return room - EACH
+    for each in inner:
+        if room <= 0:
+            break
+        room = _room_after(each, room)
+    return room
 
 
 def _note(descriptor: int, turn_id: int) -> None:

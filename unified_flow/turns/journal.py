@@ -36,6 +36,7 @@ from unified_flow.turns.events import (
     TurnStarted,
 )
 from unified_flow.turns.lines import events_in, sealed
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.upcasters import Record
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,6 @@ logger = logging.getLogger(__name__)
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
-NAME = "journal.jsonl"
 
 
 def encode(value: Any) -> bytes:
@@ -76,7 +76,7 @@ class Journal:
         self._names_durable = False
         self._kept = True
         flags = os.O_RDWR | os.O_APPEND
-        path = folder / NAME
+        path = folder / JOURNAL
         self._file = open_private(path, flags) if create else os.open(path, flags | os.O_CLOEXEC)
         try:
             turn_lock.take(self._file, path)
@@ -233,17 +233,17 @@ def read(folder: Path) -> Iterator[AnyEvent]:
     Raises FileNotFoundError without a journal, and RetrievalError (with file and line) as
     `lines.events_in` does; only the last line may be torn.
     """
-    with _readable(folder / NAME) as journal:
+    with _readable(folder / JOURNAL) as journal:
         *lines, _torn = journal.read().split(b"\n")
-    return (event for _, event in events_in(lines, folder / NAME, partial(whole, folder)))
+    return (event for _, event in events_in(lines, folder / JOURNAL, partial(whole, folder)))
 
 
 def begun(folder: Path) -> TurnStarted | None:
     """How the turn in `folder` began, from the first line alone: None without a whole one, and if
     it tells of something else. Raises as `read` does."""
-    with _readable(folder / NAME) as journal:
+    with _readable(folder / JOURNAL) as journal:
         *lines, _torn = journal.readline().split(b"\n")
-    _, event = next(events_in(lines, folder / NAME, partial(whole, folder)), (0, None))
+    _, event = next(events_in(lines, folder / JOURNAL, partial(whole, folder)), (0, None))
     return event if isinstance(event, TurnStarted) else None
 
 

@@ -14,8 +14,9 @@ from unified_flow.turns import blobs
 from unified_flow.turns.archive import named_damage
 from unified_flow.turns.events import AnyEvent, LostCall, TurnSalvaged, TurnStarted, now
 from unified_flow.turns.fold import apply
-from unified_flow.turns.journal import NAME, Journal, line_of, whole
+from unified_flow.turns.journal import Journal, line_of, whole
 from unified_flow.turns.lines import events_in
+from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.store import Salvaged
 from unified_flow.turns.turn import Turn
 
@@ -33,7 +34,7 @@ def salvaged(folder: Path, by: str) -> Salvaged:
     """
     held = Journal(folder, create=False)
     try:
-        path = folder / NAME
+        path = folder / JOURNAL
         *lines, torn = path.read_bytes().split(b"\n")
         kept, events = _intact(folder, lines)
         if kept == len(lines):
@@ -65,7 +66,7 @@ def _intact(folder: Path, lines: Sequence[bytes]) -> tuple[int, list[AnyEvent]]:
     """How many lines can be read, and can follow one another; and their events."""
     turn, found = Turn(), list[tuple[int, AnyEvent]]()
     try:
-        for number, event in events_in(lines, folder / NAME, partial(whole, folder)):
+        for number, event in events_in(lines, folder / JOURNAL, partial(whole, folder)):
             if not found and not isinstance(event, TurnStarted):
                 return 0, []
             with named_damage(str(folder), [e for _, e in found]):

@@ -11,10 +11,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
-from unified_flow.turns.turn import Turn
+if TYPE_CHECKING:  # a list of turns does without them
+    from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+    from unified_flow.turns.turn import Turn
 
 
 @dataclass(frozen=True)

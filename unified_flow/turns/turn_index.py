@@ -13,11 +13,13 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interventions.home import create_private
 from unified_flow.turns.store import TurnMark
-from unified_flow.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from unified_flow.turns.turn import Turn
 
 TurnRow = dict[str, Any]
 """What a list shows of a turn (`Turn.as_row`)."""
