@@ -78,6 +78,21 @@ def test_a_turn_that_cannot_go_on_for_want_of_room_stands_as_it_stood(
     assert journal.read_bytes() == before
 
 
+def test_a_fork_that_cannot_go_on_for_want_of_room_is_gone(home: Path, docs: Path) -> None:
+    ask(-1, home, docs)
+    fork = ["resume", "1", "--from", "synthesis", "--home", str(home)]
+    limited = [sys.executable, "-c", ASK]
+    forked.run([*limited, "-1", *fork], check=True, capture_output=True)
+    turns = home / "shared_state/turns"
+    first = (turns / "turn_000002/journal.jsonl").read_bytes().partition(b"\n")[0]
+    limit = str(len(first) + 10)
+    done = forked.run([*limited, limit, *fork], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "turn 3 is its fork" in done.stderr, "there was room for its first line"
+    assert "nothing has happened" in done.stderr
+    assert sorted(path.name for path in turns.iterdir()) == ["turn_000001", "turn_000002"]
+
+
 def test_the_limit_does_bite(tmp_path: Path) -> None:
     """So that the tests above cannot pass for want of a limit."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY

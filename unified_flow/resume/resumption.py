@@ -79,22 +79,27 @@ async def resume_turn(
                     ledger, event.phase, services, by=request.by, observer=observer
                 )
             else:
-                turn, error = await _run(flow, ledger, event, log)
+                await begin_run(services.turns, ledger, event)
+                turn, error = await _run(flow, ledger, log)
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
         await asyncio.to_thread(_resolve_late, services, before, request)
         raise refused
     if fork is not None:
         async with await open_turn(services.turns, fork, observer) as ledger:
-            turn, error = await _run(flow, ledger, event, log)
+            try:
+                await begin_run(services.turns, ledger, event)
+            except NotResumableError:
+                await ledger.remove()
+                raise
+            turn, error = await _run(flow, ledger, log)
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
 
 
 async def _run(
-    flow: UnifiedFlow, ledger: Ledger, event: TurnResumed, log: LogRequest | None
+    flow: UnifiedFlow, ledger: Ledger, log: LogRequest | None
 ) -> tuple[Turn, PhaseError | None]:
-    """The turn after the run that begins with `event`, and the error with which it ended."""
-    await begin_run(flow.services.turns, ledger, event)
+    """The turn after its run, and the error with which it ended."""
     try:
         return await flow.resume(ledger, log), None
     except PhaseError as exc:
