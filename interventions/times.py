@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _YEAR_S = 31_556_952  # the mean one of the calendar
 _MOST_DAYS = 1000
+_FIRST = datetime.min.replace(tzinfo=UTC)
 _PART = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s?([smhdw])", re.IGNORECASE)
 
 
@@ -44,6 +45,11 @@ def parse_duration(text: str) -> timedelta | None:
     # Longer than timedelta knows is no duration either.
     fits = position and position == len(text) and seconds < timedelta.max.total_seconds()
     return timedelta(seconds=seconds) if fits else None
+
+
+def earlier(moment: datetime, by: timedelta) -> datetime:
+    """The first moment of the year 1 where that would be earlier still."""
+    return moment - min(by, moment - _FIRST)
 
 
 def short_duration(duration: timedelta) -> str:

@@ -96,6 +96,11 @@ def test_lists_take_status_phase_time_session_error_model_and_text(home: Path, d
     assert listed("--since", "2020-01-01T00:00:00Z", "--status", "answered") == [3, 1]
     refused = cli(home, "unified_flow", "turns", "list", "--since", "yesterday", code=2)
     assert "'yesterday' is no time" in refused.stderr
+    refused = cli(home, "unified_flow", "turns", "list", "--phase", "synthesise", code=2)
+    assert "there is no phase 'synthesise'" in refused.stderr
+    assert listed("--since", "999999d") == [3, 2, 1]
+    pruned = cli(home, "unified_flow", "turns", "prune", "--older-than", "999999d")
+    assert pruned.stdout == "deleted 0: none\n"
 
 
 def test_many_turns_are_given_up_by_one_command(home: Path, docs: Path) -> None:
@@ -108,6 +113,8 @@ def test_many_turns_are_given_up_by_one_command(home: Path, docs: Path) -> None:
     assert "abandon 3 turns (1, 2, 3): without a terminal this needs --yes" in refused.stderr
     cli(home, "unified_flow", "turns", "abandon", code=2)
     cli(home, "unified_flow", "turns", "abandon", "1", "--status", "failed", code=2)
+    refused = cli(home, "unified_flow", "turns", "abandon", "--text", "", "--yes", code=2)
+    assert "--text is empty" in refused.stderr
     done = cli(home, *which, "--session", "a", "--yes")
     assert "abandoned 1 turn" in done.stdout
     left = [entry for entry in open_entries(home) if not entry.get("superseded")]

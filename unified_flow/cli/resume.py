@@ -57,6 +57,8 @@ def resume(
     if bool(name) == interrupted:
         raise typer.BadParameter("name a turn or an intervention, or give --interrupted")
     if interrupted:
+        if any([from_phase, rerun_tools, tools_done, edit, grant, *chosen.values()]):
+            raise typer.BadParameter("besides --interrupted only --note, --json and --home count")
         from unified_flow.cli.recovery import recover
 
         recover(True, note_text=note_text, as_json=as_json, home=home)

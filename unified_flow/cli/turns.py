@@ -83,9 +83,16 @@ def list_turns(
 
 
 def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
+    from unified_flow.turns.fold import OUTPUT
     from unified_flow.turns.turn_index import TurnQuery
 
     given: dict[str, Any] = {**filters}
+    for name, value in given.items():
+        if value == "":  # of a variable that is not set; it would take every turn
+            raise typer.BadParameter(f"--{name} is empty")
+    if given.get("phase") not in (None, *OUTPUT):
+        why = f"--phase: there is no phase {given['phase']!r}: {', '.join(OUTPUT)}"
+        raise typer.BadParameter(why)
     given["session"] = session_named(given.get("session"), home)
     for name in ("since", "before"):
         if given.get(name) is not None:
@@ -95,11 +102,11 @@ def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
 
 def _moment(option: str, text: str) -> datetime:
     """A time, or so long ago."""
-    from interventions.times import from_text, parse_duration, utc_now
+    from interventions.times import earlier, from_text, parse_duration, utc_now
 
     ago = parse_duration(text)
     if ago is not None:
-        return utc_now() - ago
+        return earlier(utc_now(), ago)
     try:
         return from_text(text)
     except ValueError as exc:
@@ -306,7 +313,7 @@ def prune(
 
     from interventions.queue import queue_at
     from interventions.settings import retention_settings
-    from interventions.times import parse_duration, utc_now
+    from interventions.times import earlier, parse_duration, utc_now
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping, retention
     from unified_flow.stores import session_store, turn_store
@@ -316,7 +323,7 @@ def prune(
     age = timedelta(days=kept.turns_days) if older_than is None else parse_duration(older_than)
     if age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
-    keep, before = queue.turns_needed, now - age
+    keep, before = queue.turns_needed, earlier(now, age)
     chosen = wait_for(housekeeping.prunable(turns, keep(), before))
     more = retention.Outdated([], [])
     if older_than is None:
