@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,15 @@ from unified_flow.config.document_roots import (
     resolved,
 )
 from unified_flow.config.settings import Settings, load
-from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import ConfigError, InputError
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.formats.document import require_formats
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.retrieval.index_writer import IndexReport, Progress
-from unified_flow.retrieval.web_pages import Fetch, fetch_policy_of, page_fetcher
+from unified_flow.retrieval.web_pages import fetch_policy_of, page_fetcher
 from unified_flow.turns.passage import Passage
 
 logger = logging.getLogger(__name__)
@@ -63,11 +64,13 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
         if settings.collection != DEFAULT_COLLECTION:
             raise unknown_collection(folder, settings.collection)
         return None
-    private = [state_folder(home), home / "logs"]
-    fetch = page_fetcher(fetch_policy_of(settings.research))
-    hybrid = _hybrid_search(index, settings)
     require_formats(settings.documents.formats)
-    return Documents(index, roots, private, fetch, hybrid, settings.documents)
+    options = UpdateOptions(
+        exclude=frozenset([state_folder(home), home / "logs"]),
+        reading=settings.documents,
+        fetch=page_fetcher(fetch_policy_of(settings.research)),
+    )
+    return Documents(index, roots, options, _hybrid_search(index, settings))
 
 
 def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
@@ -150,26 +153,21 @@ def index_folder(home: Path) -> Path:
 class Documents:
     """A Retriever over `roots`; without roots, over all that the index remembers.
 
-    Files that changed are read again, once for each process; web pages, which `fetch` gets, only
-    when `refresh` is asked to. `exclude` names folders that are never documents: the flow's own
-    state and logs.
+    Files that changed are read again, once for each process; web pages only when `refresh` is
+    asked to.
     """
 
     def __init__(
         self,
         index: Index,
         roots: Sequence[Root] | None,
-        exclude: Sequence[Path] = (),
-        fetch: Fetch | None = None,
+        options: UpdateOptions | None = None,
         hybrid: HybridSearch | None = None,
-        reading: DocumentSettings | None = None,
     ) -> None:
         self.index = index
         self._hybrid = hybrid
         self.roots = list(roots) if roots else None
-        self.private = list(exclude)
-        self._fetch = fetch
-        self._reading = reading
+        self._options = options or UpdateOptions()
         self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
 
@@ -198,15 +196,8 @@ class Documents:
     ) -> IndexReport:
         """Raises InputError for roots without documents, RetrievalError for a broken index, and for
         roots that are not there any more."""
-        report = self.index.update(
-            self.roots,
-            progress=progress,
-            rebuild=rebuild,
-            exclude=self.private,
-            reading=self._reading,
-            fetch=self._fetch,
-            fetch_again=fetch_again,
-        )
+        options = replace(self._options, rebuild=rebuild, fetch_again=fetch_again)
+        report = self.index.update(self.roots, options, progress=progress)
         if report.roots:
             report.require_documents()
         if self._hybrid is not None:
@@ -227,7 +218,7 @@ class Documents:
         """Of the index as it is. Raises RetrievalError."""
         index = self.index.within(self.roots) if self.roots else self.index
         try:
-            return statistics(index, self.private)
+            return statistics(index, self._options.exclude)
         finally:
             index.close()
 

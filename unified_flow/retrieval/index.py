@@ -23,16 +23,13 @@ from unified_flow.config.document_roots import (
     own_folders,
     resolved,
 )
-from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.sqlite import is_broken
-from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index_reader import IndexReader, Search, remembered, verified
-from unified_flow.retrieval.index_update import UpdateRequest, refresh
+from unified_flow.retrieval.index_update import UpdateOptions, refresh
 from unified_flow.retrieval.index_writer import IndexReport, Progress, forget_roots
-from unified_flow.retrieval.web_pages import Fetch
 from unified_flow.turns.passage import Passage
 
 SUFFIX = ".sqlite3"
@@ -89,46 +86,33 @@ class Index:
     def update(
         self,
         paths: Iterable[Path | str] | None = None,
+        options: UpdateOptions | None = None,
         *,
         progress: Progress | None = None,
-        rebuild: bool = False,
-        exclude: Iterable[Path] = (),
-        reading: DocumentSettings | None = None,
-        bounds: SandboxLimits | None = None,
-        fetch: Fetch | None = None,
-        fetch_again: bool = False,
     ) -> IndexReport:
         """Reads what changed under `paths` (None: under the roots of this index) and no more.
 
-        All or nothing: one transaction, so that a search sees the old index or the new one.
-        `exclude` names files and folders to leave out besides the index itself, `reading` says how
-        files are read, `bounds` are those of converting a document; a web page among `paths` comes
-        from `fetch`. Raises InputError for a path that does not exist, and RetrievalError.
+        All or nothing: one transaction, so that a search sees the old index or the new one. The
+        index itself is left out. Raises InputError for a path that does not exist, and
+        RetrievalError.
         """
-        request = UpdateRequest(
-            roots=self._roots if paths is None else resolved(paths),
-            rebuild=rebuild,
-            exclude=frozenset(exclude) | own_folders(self.path),
-            reading=reading or DocumentSettings(),
-            bounds=bounds or SandboxLimits(),
-            fetch=fetch,
-            fetch_again=fetch_again,
-            progress=progress,
-        )
-        with store.index_failures(self.path, self._hint(request.roots)):
+        roots = self._roots if paths is None else resolved(paths)
+        options = options or UpdateOptions()
+        options = replace(options, exclude=options.exclude | own_folders(self.path))
+        with store.index_failures(self.path, self._hint(roots)):
             store.create_file(self.path)
-            if rebuild or not self.path.stat().st_size:
+            if options.rebuild or not self.path.stat().st_size:
                 self.close()  # our own reader of what was there before would be in the way
             try:
-                report = self._refresh_files(request)
+                report = self._refresh_files(roots, options, progress)
             except sqlite3.DatabaseError as exc:
-                if not (rebuild and is_broken(exc)):
+                if not (options.rebuild and is_broken(exc)):
                     raise
                 self.close()
                 store.delete_files(self.path)
                 store.create_file(self.path)
-                report = self._refresh_files(replace(request, rebuild=False))
-        self._roots = request.roots
+                report = self._refresh_files(roots, replace(options, rebuild=False), progress)
+        self._roots = roots
         self._forget_statistics()
         return report
 
@@ -140,9 +124,11 @@ class Index:
         self._forget_statistics()
         return removed
 
-    def _refresh_files(self, request: UpdateRequest) -> IndexReport:
+    def _refresh_files(
+        self, roots: Sequence[Root] | None, options: UpdateOptions, progress: Progress | None
+    ) -> IndexReport:
         with closing(store.connect(self.path, read_only=False)) as connection:
-            return refresh(connection, request)
+            return refresh(connection, roots, options, progress)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -33,32 +33,34 @@ from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
 
 @dataclass(frozen=True)
-class UpdateRequest:
-    """`roots` None: all that are remembered.
+class UpdateOptions:
+    """`exclude` are files and folders to leave out, `bounds` those of converting a document. With
+    another `reading` than before all is read again, as to `rebuild`. `fetch` gets web pages, those
+    that are known too if `fetch_again`."""
 
-    `exclude` are files and folders to leave out. With another `reading` than before all is read
-    again. `fetch` gets web pages, those that are known too if `fetch_again`.
-    """
-
-    roots: Sequence[Root] | None
-    rebuild: bool = False
     exclude: frozenset[Path] = frozenset()
     reading: DocumentSettings = field(default_factory=DocumentSettings)
     bounds: SandboxLimits = field(default_factory=SandboxLimits)
     fetch: Fetch | None = None
     fetch_again: bool = False
-    progress: Progress | None = None
+    rebuild: bool = False
 
 
-def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexReport:
-    """Raises sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is
-    remembered and not there: that is no deletion of what lies under it."""
+def refresh(
+    connection: sqlite3.Connection,
+    roots: Sequence[Root] | None,
+    options: UpdateOptions,
+    progress: Progress | None,
+) -> IndexReport:
+    """Of these roots, or all that are remembered. Raises sqlite3.Error, and the transaction is then
+    undone; RetrievalError for a root that is remembered and not there: that is no deletion of what
+    lies under it."""
     started = time.perf_counter()
     is_new = store.is_new(connection)
-    reading = request.reading.model_dump_json()
-    is_rebuilt = request.rebuild or _is_outdated(connection, reading)
+    reading = options.reading.model_dump_json()
+    is_rebuilt = options.rebuild or _is_outdated(connection, reading)
     known = [] if is_new else remembered(connection)
-    named = list(known if request.roots is None else request.roots)
+    named = list(known if roots is None else roots)
     folders = folders_of(named)
     below = [root for root in known if _is_file(root) and any(map(root.is_relative_to, folders))]
     everything = list(dict.fromkeys([*named, *below]))
@@ -73,27 +75,27 @@ def refresh(connection: sqlite3.Connection, request: UpdateRequest) -> IndexRepo
         others = [root for root in known if _is_there(root, connection)]
         everything = list(dict.fromkeys([*everything, *others]))
     everything.sort(key=_is_file, reverse=True)  # who names a file means it, whatever it holds
-    exclude = request.exclude | meant(everything)
-    fetched = partial(page_as_file, connection, fetch=request.fetch, again=request.fetch_again)
+    exclude = options.exclude | meant(everything)
+    fetched = partial(page_as_file, connection, fetch=options.fetch, again=options.fetch_again)
     found = [
         (root, discover(root, exclude) if isinstance(root, Path) else fetched(root))
         for root in everything
     ]
     report = None if is_rebuilt else report_if_current(connection, found)
     if report is None:
-        writer = IndexWriter(connection, request.bounds, request.reading, anew=is_rebuilt)
+        writer = IndexWriter(connection, options.bounds, options.reading, anew=is_rebuilt)
         with closing(writer):
-            writer.read_ahead(found, request.progress)
+            writer.read_ahead(found, progress)
             with writing(connection):
-                if request.rebuild or _is_outdated(connection, reading):
+                if options.rebuild or _is_outdated(connection, reading):
                     store.create_tables(connection, reading)
                 for root, each in found:
                     for page in each.files if not isinstance(root, Path) else ():
                         store_page(connection, page)
-                report = writer.update(found, request.progress)
-    elif request.progress is not None:
+                report = writer.update(found, progress)
+    elif progress is not None:
         files = sum(len(each.files) for _, each in found)
-        request.progress(files, files)
+        progress(files, files)
     lost = [root for root in known if is_rebuilt and root not in everything]
     report.skip((printable(str(root)), "not there, so no longer indexed") for root in lost)
     report.roots = tuple(printable(str(root)) for root in named)

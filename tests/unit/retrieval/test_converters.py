@@ -17,6 +17,7 @@ from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.formats import document
 from unified_flow.retrieval.formats.document import converter_of, lines_of, page_lines
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.turns.passage import path_of
 
 
@@ -98,7 +99,7 @@ def test_a_cell_that_lies_far_out_costs_no_time(index: Index, shelf: Path) -> No
     sheet["A1048576"] = "a note at the very end"
     sheet["XFD1048570"] = "out of reach"
     book.save(shelf / "far.xlsx")
-    report = index.update([shelf], bounds=SandboxLimits(timeout_s=20))
+    report = index.update([shelf], UpdateOptions(bounds=SandboxLimits(timeout_s=20)))
     assert report.skipped == ()
     assert index.search("otters")[0].line == 2
     assert "a note at the very end" in index.search("note")[0].text
@@ -183,7 +184,7 @@ def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path
 def test_a_conversion_that_takes_too_long_is_ended(index: Index, shelf: Path) -> None:
     write_pdf(shelf / "slow.pdf", [["line"] * 50] * 400)
     write_word(shelf / "handbook.docx")
-    report = index.update([shelf / "slow.pdf"], bounds=SandboxLimits(timeout_s=0.02))
+    report = index.update([shelf / "slow.pdf"], UpdateOptions(bounds=SandboxLimits(timeout_s=0.02)))
     assert report.skipped == (("slow.pdf", "converting it took more than 0.02 s"),)
     assert index.update([shelf / "handbook.docx"]).files == 1
 
@@ -199,7 +200,9 @@ def test_a_conversion_that_takes_too_much_memory_is_ended(index: Index, shelf: P
         for name, data in members.items():
             archive.writestr(name, data)
 
-    report = index.update([shelf], bounds=SandboxLimits(memory_bytes=256 * 1024 * 1024))
+    report = index.update(
+        [shelf], UpdateOptions(bounds=SandboxLimits(memory_bytes=256 * 1024 * 1024))
+    )
 
     assert dict(report.skipped).keys() == {"shelf/huge.docx"}
     assert report.skipped[0][1] == "converting it took more than 256 MiB of memory"

@@ -30,6 +30,7 @@ from unified_flow.lib.sandbox import SandboxLimits
 from unified_flow.retrieval.formats.chunk import chunks
 from unified_flow.retrieval.formats.document import require_formats, sections_of
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.tools.builtin.file_read import read_text
 from unified_flow.tools.builtin.roots import Roots
 from unified_flow.turns.passage import Passage
@@ -354,7 +355,7 @@ def test_broken_and_endless_openapi(index: Index, shelf: Path) -> None:
     )
     use = "paths:\n  /x:\n    get:\n      parameters:\n        - *a39\n"
     (shelf / "laughs.yaml").write_text(f"openapi: 3.0.1\n{laughs}{use}")
-    report = index.update([shelf], bounds=SandboxLimits(timeout_s=4))
+    report = index.update([shelf], UpdateOptions(bounds=SandboxLimits(timeout_s=4)))
     assert [path for path, _ in report.skipped] == ["shelf/laughs.yaml"]
     found(index, "Kiruna", shelf / "broken.yaml", "Kiruna")
 
@@ -578,7 +579,10 @@ def test_a_format_is_forced_by_a_pattern(index: Index, shelf: Path) -> None:
     (shelf / "well.txt").write_text("= Wells\n\nAbout 80 m wide.\n")
     index.update([shelf])
     assert index.search("900 deep")[0].heading == ""
-    index.update([shelf], reading=DocumentSettings(formats={"notes/*.txt": "adoc", "*.txt": "md"}))
+    index.update(
+        [shelf],
+        UpdateOptions(reading=DocumentSettings(formats={"notes/*.txt": "adoc", "*.txt": "md"})),
+    )
     assert index.search("900 deep")[0].heading == "Wells > Depth"
     assert index.search("80 wide")[0].heading == ""
     with pytest.raises(InputError, match="'rts' is no format"):

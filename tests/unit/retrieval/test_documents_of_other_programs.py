@@ -23,6 +23,7 @@ from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.formats import table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
@@ -117,7 +118,7 @@ def test_ocr_reads_the_pages_without_text(
     code = "print('The lease ends in', os.environ.get('OPENAI_API_KEY', 'May'), end='\\f\\fno')"
     command = ocr(tmp_path, code + "\nassert open(file, 'rb').read(4) == b'%PDF'")
 
-    report = index.update([shelf], reading=DocumentSettings(ocr=command))
+    report = index.update([shelf], UpdateOptions(reading=DocumentSettings(ocr=command)))
 
     assert report.unread == (
         ("shelf/a contract.pdf", "1 of 3 pages hold no text: scanned? (OCR finds none)"),
@@ -125,7 +126,8 @@ def test_ocr_reads_the_pages_without_text(
     assert index.search("lease")[0].text == "The lease ends in May"
     assert index.search("lease")[0].page == 1
     assert index.search("rent")[0].page == 3
-    assert index.update([shelf], reading=DocumentSettings(ocr=command)).unchanged == 1
+    again = index.update([shelf], UpdateOptions(reading=DocumentSettings(ocr=command)))
+    assert again.unchanged == 1
 
 
 def test_nobody_waits_for_the_index_while_a_document_is_read(
@@ -137,7 +139,9 @@ def test_nobody_waits_for_the_index_while_a_document_is_read(
         f"import sqlite3\nindex = sqlite3.connect({str(index.path)!r}, timeout=1)\n"
         "index.execute('BEGIN IMMEDIATE')\nprint('The lease ends in May')"
     )
-    report = index.update([shelf], reading=DocumentSettings(ocr=ocr(tmp_path, taking)))
+    report = index.update(
+        [shelf], UpdateOptions(reading=DocumentSettings(ocr=ocr(tmp_path, taking)))
+    )
     assert report.unread == ()
     assert index.search("lease")[0].page == 1
 
@@ -161,11 +165,12 @@ def test_ocr_that_fails_costs_its_pages_alone(
     write_scan(shelf / "contract.pdf", 2, "The rent is nine crowns.")
     if "sleep" in code:
         monkeypatch.setattr(ocr_module, "TIMEOUT_S", 0.5)
-    report = index.update([shelf], reading=DocumentSettings(ocr=ocr(tmp_path, code)))
+    report = index.update([shelf], UpdateOptions(reading=DocumentSettings(ocr=ocr(tmp_path, code))))
     assert report.unread[0][1] == f"2 of 3 pages hold no text: scanned? ({why})"
     assert index.search("rent")[0].page == 3
     missing = DocumentSettings(ocr="no-such-program {file}")
-    assert "OCR cannot be started" in index.update([shelf], reading=missing).unread[0][1]
+    report = index.update([shelf], UpdateOptions(reading=missing))
+    assert "OCR cannot be started" in report.unread[0][1]
 
 
 # Word

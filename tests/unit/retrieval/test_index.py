@@ -10,6 +10,7 @@ import pytest
 
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 
 BREAD = (
     "# Bread\n\nBread needs flour, water, salt and yeast. Let the dough rest for twelve hours.\n"
@@ -454,10 +455,10 @@ def test_the_index_and_the_state_around_it_are_no_documents(docs: Path) -> None:
         (docs / "logs" / "x.jsonl").write_text('{"question": "dough"}\n')
         (docs / "private").mkdir()
         (docs / "private" / "x.md").write_text("dough\n")
-        index.update([docs], exclude=[docs / "private"])
+        index.update([docs], UpdateOptions(exclude=frozenset([docs / "private"])))
 
         assert paths(index, "dough") == ["kitchen/bread.md"]
-        assert index.update([docs], exclude=[docs / "private"]).files == 2
+        assert index.update([docs], UpdateOptions(exclude=frozenset([docs / "private"]))).files == 2
 
 
 def test_nobody_else_may_read_it(index: Index, docs: Path) -> None:

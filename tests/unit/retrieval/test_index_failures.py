@@ -17,6 +17,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib import text
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 
 QUESTION = "How long does the dough rest?"
 
@@ -97,7 +98,7 @@ def test_a_broken_index_is_an_error_and_can_be_built_anew(
     with pytest.raises(RetrievalError):
         index.check()
 
-    report = index.update([docs], rebuild=True)
+    report = index.update([docs], UpdateOptions(rebuild=True))
     assert report.added == 30
     assert index.search(QUESTION) == expected
     index.check()
@@ -131,7 +132,7 @@ def test_broken_while_it_is_open_it_answers_rightly_or_not_at_all(
         assert index.search(QUESTION) == expected  # from what SQLite had in memory
     except RetrievalError as exc:
         assert "--rebuild" in str(exc.hint)  # noqa: PT017 -- either is right
-    index.update([docs], rebuild=True)
+    index.update([docs], UpdateOptions(rebuild=True))
     assert index.search(QUESTION) == expected
 
 
@@ -252,6 +253,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
 from unified_flow.lib.text import language_of, terms
+from unified_flow.retrieval.index_update import UpdateOptions
 store.version(), terms("How long does the dough rest?"), "x".encode("cp1252")
 if os.geteuid() == 0:
     os.setgroups([])
@@ -326,7 +328,7 @@ def test_an_index_that_may_not_be_read_or_written(place: Path) -> None:
 for folder in ("index", "docs"):
     index = Index.open(place / folder)
     for action in (lambda: index.search("dough"), lambda: index.update([place / "docs"]),
-                   lambda: index.update([place / "docs"], rebuild=True)):
+                   lambda: index.update([place / "docs"], UpdateOptions(rebuild=True))):
         try:
             action()
         except RetrievalError as exc:

@@ -10,6 +10,7 @@ import pytest
 from tests import forked
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 
 UPDATE = """
 import sys
@@ -118,10 +119,10 @@ def test_who_has_it_open_sees_what_another_process_did(tmp_path: Path) -> None:
         index.update([docs])
         assert other.search("dough") == []
         assert other.counts()[1] == 9
-        index.update([docs], rebuild=True)
+        index.update([docs], UpdateOptions(rebuild=True))
         assert len(other.search("tea", 20)) == 9
         index.path.write_bytes(b"broken")
-        index.update([docs], rebuild=True)  # another file of the same name
+        index.update([docs], UpdateOptions(rebuild=True))  # another file of the same name
         assert len(other.search("tea", 20)) == 9
 
 

@@ -9,6 +9,7 @@ from unified_flow.lib.text import query_terms, share_in_question
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.turns.passage import Passage
 
 
@@ -101,7 +102,7 @@ def test_a_language_can_be_set(tmp_path: Path) -> None:
     with Index.open(tmp_path / "index") as index:
         index.update([docs])
         assert statistics(index).languages == {"en": 2}
-        index.update([docs], reading=DocumentSettings(language="sv"))
+        index.update([docs], UpdateOptions(reading=DocumentSettings(language="sv")))
         assert statistics(index).languages == {"en": 1, "sv": 1}
         assert index.search("lavinvarning")[0].path == "docs/list.txt"
 

@@ -14,6 +14,7 @@ from trustme import CA
 
 from unified_flow.errors import PathRefusedError, RetrievalError
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.retrieval.secret_files import is_secret, secret_in
 from unified_flow.tools.builtin.file_search import file_tools
 
@@ -149,7 +150,7 @@ def test_a_file_that_is_named_is_meant(index: Index, project: Path) -> None:
     env.write_text("ZEPPELIN_PORT=4712\n")
     assert inside.update([project]).changed == 1
     assert "4712" in inside.search("zeppelin port")[0].text
-    assert inside.update([project], rebuild=True).skipped == ()
+    assert inside.update([project], UpdateOptions(rebuild=True)).skipped == ()
     assert inside.search("walrus")
 
     inside.forget([env, notes])
@@ -178,5 +179,5 @@ def test_an_emptied_root_survives_a_version_that_builds_all_anew(
     index.update([project])
     (project / "bread.md").unlink()
     with pytest.raises(RetrievalError):
-        index.update([project], rebuild=True)
+        index.update([project], UpdateOptions(rebuild=True))
     assert index.search("bread")

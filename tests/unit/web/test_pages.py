@@ -13,6 +13,7 @@ from tests.servers.web_server import WebServer
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, PageError
 from unified_flow.retrieval.index import Index
+from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.retrieval.web.fetch import fetch
 from unified_flow.retrieval.web_pages import fetch_policy_of, page_fetcher
 
@@ -23,7 +24,7 @@ def test_pages_lie_in_the_index_beside_files(docs: Path, tmp_path: Path) -> None
     with WebServer({"/robots": site.html(ROBOTS, title="On robots")}) as server:
         url = server.url("/robots")
         with Index.open(tmp_path / "index") as index:
-            report = index.update([docs, url], fetch=page_fetcher(server.policy()))
+            report = index.update([docs, url], UpdateOptions(fetch=page_fetcher(server.policy())))
             assert not report.skipped
             found = index.search("named bus over which nodes talk")
     assert url in {passage.path for passage in found}
