@@ -70,6 +70,19 @@ TEXTS = [
     f"password\n  too short [type=too_short, input_value='{CORE}', input_type=str]",
     f'client.login("bob", "{CORE}")',
     f"db.example:5432:app:bob:{CORE}",
+    f"user_pref('network.proxy.password', '{CORE}');",
+    f'System.setProperty("javax.net.ssl.trustStorePassword", "{CORE}")',
+    f'keyring.set_password("mail", "bob", "{CORE}")',
+    f'ldap.simple_bind_s("cn=admin", "{CORE}")',
+    f'User.objects.create_user("bob", "bob@x.org", "{CORE}")',
+    f'let token: &str = "{CORE}";',
+    f"echo {CORE} | docker login --password-stdin -u bob",
+    f"AUTH default {CORE}",
+    f"heslo={CORE}",
+    f"adgangskode: {CORE}",
+    "CFPAT" + f"-{CORE * 5}",
+    "eyJr" + f"Ijoi{CORE * 8}",
+    f"t1.9eu{CORE * 4}.{(CORE * 9)[:86]}",
     base64.b64encode(f"user=bob password={CORE}".encode()).decode(),
 ]
 STAYS = [
@@ -103,6 +116,9 @@ STAYS = [
     "| name | type |\n|---|---|\n| password | string |\n| email | string |",
     "fields = ('user', 'password', 'email'); user, password = form.user, form.password",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "getattr(settings, 'auth.password', 'oauth.token')",
+    "echo hello | tee log; docker login --password-stdin",
+    "echo $TOKEN | docker login --password-stdin",
 ]
 
 
@@ -178,6 +194,9 @@ def test_a_measure_stays(value: Any) -> None:
         [{"option": "password", "default": CORE}, "after"],
         ["sshpass", "-p", CORE, "after"],
         ["mysql", f"-p{CORE}", "after"],
+        {"ParameterKey": "DBPassword", "ParameterValue": CORE, "Type": "after"},
+        {"OptionName": "MasterPassword", "OptionValue": CORE, "Type": "after"},
+        {"label": "API Secret", "value": CORE, "id": "after"},
         {"loc": ["body", "password"], "msg": "after", "input": CORE},
     ],
 )
