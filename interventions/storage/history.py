@@ -13,7 +13,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +40,7 @@ from interventions.storage.queue_file import reading
 from interventions.storage.store import EntryFigures, figures_of
 from interventions.times import from_text, to_text, utc_now
 
-_VERSION = 3
+_VERSION = 4
 _SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
 -- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
@@ -58,15 +57,13 @@ CREATE TABLE transition (name TEXT UNIQUE, id, version_from, action, at INTEGER,
 CREATE INDEX transition_id ON transition (id, at);
 CREATE INDEX transition_at ON transition (at);
 CREATE INDEX transition_upkeep ON transition (action) WHERE id IS NULL;
--- Failures of the logs, and the entry that holds each: those without one were dropped.
+-- Failures of the logs, and the entry that holds each. Without a log it is one of which the journal
+-- or the archive knew first: drained, or a sample of an entry that is archived.
 CREATE TABLE failure (id TEXT UNIQUE, holder, admission, reason, urgency, log, at, length, turns);
 CREATE INDEX failure_holder ON failure (holder);
-CREATE INDEX failure_dropped ON failure (urgency) WHERE holder IS NULL;
--- What was dropped and is in an entry all the same: drained, or a sample of one that is archived.
-CREATE TABLE held (failure TEXT PRIMARY KEY, holder);
-CREATE INDEX held_holder ON held (holder)
+CREATE INDEX failure_dropped ON failure (reason) WHERE admission = 'dropped';
+CREATE INDEX failure_waiting ON failure (urgency) WHERE holder IS NULL
 """
-_TABLES = ("file", "entry", "resolved", "transition", "failure", "held")
 _BUSY_S = 30.0
 # A file that somebody emptied while another has it open is never free: then it is kept in memory.
 _OPENING_S = 1.0
@@ -74,7 +71,7 @@ _ENDING_BYTES = 64
 _PAGE = 500
 # What could not be put back counts as closed before any time, and is not kept.
 _BEFORE_ALL, _KEPT = "0", "1"
-_WAITING = "WHERE holder IS NULL AND (id IS NULL OR id NOT IN (SELECT failure FROM held))"
+_UNSTORABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError)  # by Python's version
 
 Place = tuple[int, int]  # offset and length of a line
 Mark = tuple[int, int, int]  # inode, size and time of a file
@@ -89,12 +86,11 @@ class History:
         self._home = home
         self._archive, self._journal = archive_file(home), transitions_file(home)
         self._logs = error_log_folder(home)
-        self._index = _Connections(history_index(home))
+        self._index = _Index(history_index(home))
 
     def catch_up(self) -> None:
         """Index what is new of the archive: before the lock is taken, rather than under it."""
-        if not self._index.has_seen(self._archive):
-            self._archive_rows("SELECT 1")
+        self._archive_rows("SELECT 1")
 
     # The archive
 
@@ -164,44 +160,41 @@ class History:
     # The logs
 
     def dropped_by_reason(self) -> Counter[str]:
-        sql = "SELECT reason, count(*) FROM failure WHERE holder IS NULL GROUP BY 1"
+        sql = "SELECT reason, count(*) FROM failure WHERE admission = 'dropped' GROUP BY 1"
         return Counter(dict(self._rows(sql, files=self._files("emergency_"))))
 
     def admitted(self) -> Counter[str]:
         """How many failures were accepted, merged and counted."""
-        sql = "SELECT admission, count(*) FROM failure WHERE holder IS NOT NULL GROUP BY 1"
+        sql = "SELECT admission, count(*) FROM failure WHERE admission <> 'dropped' GROUP BY 1"
         return Counter(dict(self._rows(sql)))
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         """How many failures were dropped and are in no entry, and their lines, the oldest critical
         first; a line is read when it is asked for."""
-        sql = f"SELECT log, at, length FROM failure {_WAITING} ORDER BY urgency"
+        sql = "SELECT log, at, length FROM failure WHERE holder IS NULL ORDER BY urgency"
         rows = self._rows(sql, files=self._files("emergency_"))
         return len(rows), self._logged(rows)
 
     def waiting_turns(self) -> set[int]:
         """The turns that the failures in `waiting` have stopped."""
-        sql = f"SELECT turns FROM failure {_WAITING}"
+        sql = "SELECT turns FROM failure WHERE holder IS NULL"
         rows = self._rows(sql, files=self._files("emergency_"))
         return {int(turn) for (turns,) in rows for turn in turns.split()}
 
     def failures_of(self, intervention_id: str) -> Iterator[dict[str, Any]]:
         """The lines of all failures that this entry holds, its own first."""
-        return self._logged(
-            self._rows(
-                "SELECT log, at, length FROM failure WHERE holder = ?1"
-                " OR id IN (SELECT failure FROM held WHERE holder = ?1)"
-                " ORDER BY id <> ?1, log, at",
-                intervention_id,
-            )
+        sql = (
+            "SELECT log, at, length FROM failure WHERE holder = ?1 AND log IS NOT NULL"
+            " ORDER BY id <> ?1, log, at"
         )
+        return self._logged(self._rows(sql, intervention_id))
 
     def is_logged(self, failure_id: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM failure WHERE id = ?", failure_id))
+        return bool(self._rows("SELECT 1 FROM failure WHERE id = ? AND log > ''", failure_id))
 
     def holder(self, failure_id: str) -> str | None:
         sql = (
-            "SELECT holder FROM held WHERE failure = ?1"
+            "SELECT holder FROM failure WHERE id = ?1 AND holder IS NOT NULL"
             " UNION ALL SELECT id FROM entry WHERE id = ?1 AND at > 0"
         )
         rows = self._rows(sql, failure_id, files=self._files("emergency_"))
@@ -284,37 +277,24 @@ class History:
                 yield from self._lines(log, [place])
 
     def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
-        index = self._index.get()
-        if stale := [path for path in files if not _is_known(index, path)]:
-            run = index.connection.execute
-            run("BEGIN IMMEDIATE")
-            try:
-                if not all(self._read_on(index, path) for path in stale):
-                    for table in _TABLES:
-                        run(f"DELETE FROM {table}")
-                    index.seen.clear()
-                    # All, for what another connection has seen it takes to be there.
-                    for path in self._files():
-                        self._read_on(index, path)
-                run("COMMIT")
-            except BaseException:
-                index.seen.clear()
-                run("ROLLBACK")
-                raise
-        return index.connection
+        connection = self._index.connection()
+        run = connection.execute
+        if not all(_known(run, path)[0] == _mark(path) for path in files):
+            with connection:
+                run("BEGIN IMMEDIATE")
+                if not all(self._read_on(run, path) for path in files):
+                    _make_anew(run)
+                    for path in files:
+                        self._read_on(run, path)
+        return connection
 
-    def _read_on(self, index: _Index, path: Path) -> bool:
+    def _read_on(self, run: _Run, path: Path) -> bool:
         """Index its new lines; False if it is not the file that was indexed so far."""
-        mark, known = _mark(path), index.known(path)
-        if mark is None:
-            index.seen[path] = mark
-            return known is None or path.parent == self._logs  # an old log may be removed
-        read_to, ending = 0, b""
-        if known is not None and known[:3] == mark:
-            index.seen[path] = mark
-            return True
+        mark, (known, read_to, ending) = _mark(path), _known(run, path)
+        if mark is None or known == mark:
+            # An old log may be removed.
+            return known == mark or path.parent == self._logs
         if known is not None:
-            read_to, ending = known[3:]
             grown = known[0] == mark[0] and known[1] < mark[1]
             if not grown or not jsonl.ends_with(path, read_to, ending):
                 return False
@@ -323,11 +303,10 @@ class History:
             read_to, ending = at + len(line) + 1, line[-_ENDING_BYTES:]
             record = jsonl.parse_line(line)
             # Another program may have damaged it.
-            with suppress(ValueError, TypeError, OverflowError):
-                add(index.connection.execute, record or {}, (at, len(line)), path.name)
+            with suppress(ValueError, TypeError, OverflowError, *_UNSTORABLE):
+                add(run, record or {}, (at, len(line)), path.name)
         row = (str(path), *mark, read_to, ending)
-        index.connection.execute("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", row)
-        index.seen[path] = mark
+        run("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", row)
         return True
 
 
@@ -347,7 +326,7 @@ def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> 
             run("INSERT OR REPLACE INTO resolved VALUES (?, ?, ?, ?)", row)
     samples = [entry.get("latest_sample"), *(row.get("sample") for row in entry["merged"])]
     for sample in filter(None, samples):
-        run("INSERT OR REPLACE INTO held VALUES (?, ?)", (sample.get("id"), name))
+        _add_held(run, sample.get("id"), name)
 
 
 def _add_transition(run: _Run, line: dict[str, Any], place: Place, log: str) -> None:
@@ -357,7 +336,7 @@ def _add_transition(run: _Run, line: dict[str, Any], place: Place, log: str) -> 
     if not noted.rowcount:
         return
     if action == "drain":
-        run("INSERT OR REPLACE INTO held VALUES (?, ?)", (line.get("failure_id"), name))
+        _add_held(run, line.get("failure_id"), name)
         if name == line.get("failure_id"):
             run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (name,))
     for lost in line.get("given_up") or ():
@@ -388,9 +367,20 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
         urgency = severity_rank(line.get("severity")) * 1e12 + moment
     turns = "" if holder else " ".join(map(str, _turns_of(line)))
     row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place, turns)
-    run("INSERT OR IGNORE INTO failure VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    run(
+        "INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO UPDATE SET"
+        " holder = coalesce(holder, ?2), admission = ?3, reason = ?4, urgency = ?5, log = ?6,"
+        " at = ?7, length = ?8, turns = ?9 WHERE log IS NULL",
+        row,
+    )
     if holder:
         run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (holder,))
+
+
+def _add_held(run: _Run, failure_id: str | None, holder: str | None) -> None:
+    sql = "INSERT INTO failure (id, holder) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET holder = ?2"
+    if failure_id and holder:
+        run(sql, (failure_id, holder))
 
 
 def _turns_of(line: dict[str, Any]) -> list[int]:
@@ -403,57 +393,32 @@ def _plain(record: Mapping[str, Any]) -> Entry:
     return complete({name: value for name, value in record.items() if name != "index"})
 
 
-@dataclass
-class _Index:
-    """`seen` are the files that this connection knows to be indexed as they are."""
-
-    connection: sqlite3.Connection
-    seen: dict[Path, Mark | None] = field(default_factory=dict)
-    process: int = field(default_factory=os.getpid)
-
-    def known(self, path: Path) -> Any:
-        """(inode, size, time, how far it was read, the end of the last line)"""
-        sql = "SELECT inode, size, time, read_to, ending FROM file WHERE path = ?"
-        return self.connection.execute(sql, (str(path),)).fetchone()
-
+class _Connection(sqlite3.Connection):
     def __del__(self) -> None:
-        if self.process == os.getpid():
-            self.connection.close()
+        with suppress(sqlite3.ProgrammingError):  # it could not be opened
+            self.close()
 
 
-def _is_known(index: _Index, path: Path) -> bool:
-    mark = _mark(path)
-    if index.seen.get(path, ()) == mark:
-        return True
-    known = index.known(path)
-    if (known[:3] if known else None) != mark:
-        return False
-    index.seen[path] = mark
-    return True
-
-
-class _Connections(threading.local):
+class _Index(threading.local):
     """SQLite's connections are of one thread, and of one process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._tried = self._in_memory = False
-        self._index: _Index | None = None
+        self._connection: _Connection | None = None
+        self._process = 0
 
-    def get(self) -> _Index:
-        if self._index is None or self._index.process != os.getpid():
-            self._index = self._open()
-        return self._index
-
-    def has_seen(self, path: Path) -> bool:
-        """Whether it is there no more than it was, and is known as it is."""
-        mark, index = _mark(path), self._index
-        return mark is None or (index is not None and index.seen.get(path) == mark)
+    def connection(self) -> sqlite3.Connection:
+        if self._connection is None or self._process != os.getpid():
+            # Who only reads makes no folder.
+            in_memory = self._in_memory or not self.path.parent.is_dir()
+            self._connection, self._process = _opened(None if in_memory else self.path), os.getpid()
+        return self._connection
 
     def start_anew(self, error: sqlite3.Error) -> bool:
         """In another file if this one is damaged, in memory if none can be used; False if it was in
         memory already."""
-        self._index = None
+        self._connection = None
         if self._in_memory:
             return False
         self._in_memory = self._tried or isinstance(error, sqlite3.OperationalError)
@@ -463,37 +428,49 @@ class _Connections(threading.local):
                 Path(f"{self.path}{end}").unlink(missing_ok=True)
         return True
 
-    def _open(self) -> _Index:
-        # Who only reads makes no folder.
-        if not self._in_memory and self.path.parent.is_dir():
-            try:
-                create_private(self.path)
-                return _opened(str(self.path))
-            except (sqlite3.OperationalError, OSError):
-                self._in_memory = True
-        return _opened(":memory:")
 
-
-def _opened(path: str) -> _Index:
+def _opened(path: Path | None) -> _Connection:
+    if path is not None:
+        with suppress(OSError):  # SQLite says so, too
+            create_private(path)
     # Each thread has its own; what is left of one that has ended, another may close.
     connection = sqlite3.connect(
-        path, timeout=_OPENING_S, isolation_level=None, check_same_thread=False
+        path or ":memory:",
+        timeout=_OPENING_S,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
     )
-    index, run = _Index(connection), connection.execute
+    run = connection.execute
     # Readers are in no writer's way, and no commit waits for the disk: what it loses is read again.
     run("PRAGMA journal_mode = WAL")
     run("PRAGMA synchronous = NORMAL")
-    if run("PRAGMA user_version").fetchone()[0] != _VERSION:
-        run("BEGIN IMMEDIATE")
-        if (version := run("PRAGMA user_version").fetchone()[0]) not in (0, _VERSION):
-            raise sqlite3.DatabaseError(f"an index of version {version}")
-        if version == 0:
-            for statement in _SCHEMA.split(";\n"):
-                run(statement)
-            run(f"PRAGMA user_version = {_VERSION}")
-        run("COMMIT")
+    if not _is_current(run):
+        with connection:
+            run("BEGIN IMMEDIATE")
+            if not _is_current(run):
+                _make_anew(run)
     run(f"PRAGMA busy_timeout = {_BUSY_S * 1000:.0f}")
-    return index
+    return connection
+
+
+def _is_current(run: _Run) -> bool:
+    return bool(run("PRAGMA user_version").fetchone()[0] == _VERSION)
+
+
+def _make_anew(run: _Run) -> None:
+    for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        run(f"DROP TABLE {name}")
+    for statement in _SCHEMA.split(";\n"):
+        run(statement)
+    run(f"PRAGMA user_version = {_VERSION}")
+
+
+def _known(run: _Run, path: Path) -> tuple[Mark | None, int, bytes]:
+    """The file as it was when it was indexed, how far it was read, and the end of the last line."""
+    sql = "SELECT inode, size, time, read_to, ending FROM file WHERE path = ?"
+    row = run(sql, (str(path),)).fetchone()
+    return (row[:3], row[3], row[4]) if row else (None, 0, b"")
 
 
 def _mark(path: Path) -> Mark | None:
