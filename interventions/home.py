@@ -62,6 +62,16 @@ def checked_file(home: Path) -> Path:
     return home / STATE_FOLDER / "intervention_queue.checked"
 
 
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Inode, size and time of a file, which has not changed while they are the same; None if it is
+    not there. Raises OSError."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - in every put
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def error_log_folder(home: Path) -> Path:
     return home / "logs" / "errors"
 

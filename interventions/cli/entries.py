@@ -9,7 +9,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -21,7 +20,7 @@ from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_queue
 from interventions.cli.terminal import Code, UsageError, note, paint, say, say_json, say_painted
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
-from interventions.home import PRIVATE_FILE_MODE, find_home, queue_file
+from interventions.home import PRIVATE_FILE_MODE, find_home, mark_of, queue_file
 from interventions.plaintext import cells, clean, fit, one_line
 from interventions.times import utc_now
 from interventions.view.groups import Group, entry_view, grouped, marks, single
@@ -218,15 +217,11 @@ def _changes(path: Path) -> Iterator[None]:
     """Once at the start, and again whenever the file was replaced."""
     last: object = ...
     while True:
-        mark: object = None
-        with suppress(FileNotFoundError):
-            found = path.stat()
-            mark = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if mark == last:
+        if (mark := mark_of(path)) != last:
+            last = mark
+            yield
+        else:
             time.sleep(_POLL_S)
-            continue
-        last = mark
-        yield
 
 
 _LEAST_ERROR = 12

@@ -7,8 +7,6 @@ effect, and a text to edit.
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
+import click
 import typer
 
 from interventions.cli import retry_options as options
@@ -321,11 +320,10 @@ def edit_text(name: str, text: str) -> str:
         path = Path(folder) / name
         path.write_text(text, encoding="utf-8")
         try:
-            done = subprocess.run([*shlex.split(chosen or "vi"), str(path)], check=False)
-        except (OSError, ValueError) as exc:
-            raise UsageError(f"the editor cannot be started: {exc}") from exc
-        if done.returncode:
-            raise UsageError(f"the editor ended with {done.returncode}; nothing has happened")
+            click.edit(filename=str(path), editor=chosen or "vi")
+        except (click.ClickException, ValueError) as exc:
+            what = f"the editor cannot be started, or failed; nothing has happened: {exc}"
+            raise UsageError(what) from exc
         content = path.read_bytes()
     try:
         saved = content.decode("utf-8")

@@ -33,7 +33,9 @@ def obstacle(folder: Path) -> Obstacle | None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        return _obstacle(folder, error)
+        why = "no space left" if error.errno in _NO_ROOM else error.strerror or error
+        todo = remedy(error) or f"chmod u+rwx {folder}"
+        return Obstacle(f"{folder} cannot be written: {why}", todo)
     return None
 
 
@@ -55,16 +57,6 @@ def remedy(error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return "give yourself read and write access, or name another home with --home"
     return ""
-
-
-def _obstacle(folder: Path, error: OSError) -> Obstacle:
-    if error.errno in _NO_ROOM:
-        return Obstacle(f"there is no space left for {folder}", remedy(error))
-    if error.errno == errno.EROFS:
-        return Obstacle(f"{folder} is on a read-only file system", remedy(error))
-    return Obstacle(
-        f"{folder} cannot be written: {error.strerror or error}", f"chmod u+rwx {folder}"
-    )
 
 
 def keep_draft(name: str, content: bytes) -> str:

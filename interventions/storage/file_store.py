@@ -18,6 +18,7 @@ from interventions.errors import CorruptQueueError, LockTimeoutError, QueueError
 from interventions.home import (
     give_to_owner,
     lock_file,
+    mark_of,
     open_temporary,
     queue_file,
     sweep_temporary,
@@ -162,7 +163,7 @@ class FileStore(History):
                     if os.path.samestat(found, self._archive.stat()):
                         old.seek(found.st_size)
                         new.write(old.read())
-                        _give(new.fileno(), _owner(found))
+                        _give(new.fileno(), found)
                         new.flush()
                         os.fsync(new.fileno())
                         note: Transition = {**line, "closed_before": closed_before}
@@ -189,7 +190,7 @@ class FileStore(History):
             late = [line for line in before.transitions if not self.is_noted(line)]
             if late and self._note(late):
                 late = []
-            archive_size = _size(self._archive) if work.to_archive else 0
+            archived = mark_of(self._archive)
             try:
                 whole = self._with_all_turns(work.to_archive, before.transitions)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
@@ -203,7 +204,7 @@ class FileStore(History):
             except BaseException:
                 if work.to_archive:
                     with suppress(OSError):
-                        os.truncate(self._archive, archive_size)
+                        os.truncate(self._archive, archived[1] if archived else 0)
                 raise
             self._note(work.to_journal)
         except OSError as error:
@@ -237,8 +238,8 @@ class FileStore(History):
             if stat.S_ISLNK(found.st_mode):
                 self._target = os.path.realpath(self._path)
                 found = os.stat(self._target)  # noqa: PTH116
-            if self._cache.mark == _mark(found) and not restoring:
-                self._cache.owner = _owner(found)
+            if _mark(self._cache.found) == _mark(found) and not restoring:
+                self._cache.found = found
                 return self._cache.state
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -261,7 +262,7 @@ class FileStore(History):
         if state.unusable and restoring:
             self._set_aside(state)
             state = replace(state, unusable=())
-        self._cache = _FileCache(_mark(found), state, lines, owner=_owner(found))
+        self._cache = _FileCache(found, state, lines)
         return state
 
     def _write(self, state: QueueState) -> None:
@@ -271,8 +272,8 @@ class FileStore(History):
         try:
             if os.writev(fd, data) != sum(map(len, data)):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if self._cache.owner is not None:
-                _give(fd, self._cache.owner)
+            if self._cache.found is not None:
+                _give(fd, self._cache.found)
             else:
                 give_to_owner(fd, folder)
             os.fsync(fd)
@@ -284,8 +285,7 @@ class FileStore(History):
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
-        found = os.fstat(fd)
-        self._cache = _FileCache(_mark(found), state, lines, fd, _owner(found))
+        self._cache = _FileCache(os.fstat(fd), state, lines, fd)
         sync_folder(folder)
 
     # What was lost
@@ -379,47 +379,31 @@ def _moved(entry: Entry, lines: Iterable[Transition]) -> list[Transition]:
     return [line for line in lines if line.get("action") == ACTION and line["id"] == entry["id"]]
 
 
-Owner = tuple[int, int, int]  # mode, user and group
-
-
 @dataclass
 class _FileCache:
     """The file as this process last read or wrote it; `fd` keeps its inode from being reused."""
 
-    mark: tuple[int, int, int, int] | None = None
+    found: os.stat_result | None = None
     state: QueueState = field(default_factory=QueueState)
     lines: Lines = field(default_factory=dict)
     fd: int | None = None
-    owner: Owner | None = None
 
     def __del__(self) -> None:
         if self.fd is not None:
             os.close(self.fd)
 
 
-def _mark(found: os.stat_result) -> tuple[int, int, int, int]:
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+def _mark(found: os.stat_result | None) -> tuple[int, int, int, int] | None:
+    return found and (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _owner(found: os.stat_result) -> Owner:
-    return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid
-
-
-def _give(fd: int, owner: Owner) -> None:
+def _give(fd: int, old: os.stat_result) -> None:
     """The mode and the owner of the file whose place it takes, as far as this user may."""
-    mode, user, group = owner
     made = os.fstat(fd)
-    if (made.st_uid, made.st_gid) != (user, group):
-        for who in ((user, group), (-1, group)):
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+        for user in (old.st_uid, -1):
             with suppress(OSError):
-                os.chown(fd, *who)
+                os.chown(fd, user, old.st_gid)
                 break
-    if stat.S_IMODE(made.st_mode) != mode:
-        os.chmod(fd, mode)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+    if made.st_mode != old.st_mode:
+        os.chmod(fd, stat.S_IMODE(old.st_mode))

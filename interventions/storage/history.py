@@ -33,6 +33,7 @@ from interventions.home import (
     error_log_folder,
     error_logs,
     history_index,
+    mark_of,
     transitions_file,
 )
 from interventions.storage import jsonl
@@ -71,10 +72,10 @@ _ENDING_BYTES = 64
 _PAGE = 500
 # What could not be put back counts as closed before any time, and is not kept.
 _BEFORE_ALL, _KEPT = "0", "1"
+Mark = tuple[int, int, int]
 _UNSTORABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError)  # by Python's version
 
 Place = tuple[int, int]  # offset and length of a line
-Mark = tuple[int, int, int]  # inode, size and time of a file
 _Run = Callable[..., sqlite3.Cursor]
 
 
@@ -243,7 +244,7 @@ class History:
         with reading(self._archive.parent):
             files = self._files() if files is None else files
             # An index outlives the files that it was made of.
-            if not (any(map(_mark, files)) or self._index.path.exists()):
+            if not (any(map(mark_of, files)) or self._index.path.exists()):
                 return []
             while True:
                 try:
@@ -254,7 +255,7 @@ class History:
 
     def _archive_rows(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
         """Asked by every put: a look at the logs would cost more than the put."""
-        known = _mark(self._archive) is not None
+        known = mark_of(self._archive) is not None
         return self._rows(sql, *arguments, files=(self._archive,)) if known else []
 
     def _files(self, logs: str = "") -> list[Path]:
@@ -279,7 +280,7 @@ class History:
     def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
         connection = self._index.connection()
         run = connection.execute
-        if not all(_known(run, path)[0] == _mark(path) for path in files):
+        if not all(_known(run, path)[0] == mark_of(path) for path in files):
             with connection:
                 run("BEGIN IMMEDIATE")
                 if not all(self._read_on(run, path) for path in files):
@@ -290,7 +291,7 @@ class History:
 
     def _read_on(self, run: _Run, path: Path) -> bool:
         """Index its new lines; False if it is not the file that was indexed so far."""
-        mark, (known, read_to, ending) = _mark(path), _known(run, path)
+        mark, (known, read_to, ending) = mark_of(path), _known(run, path)
         if mark is None or known == mark:
             # An old log may be removed.
             return known == mark or path.parent == self._logs
@@ -471,11 +472,3 @@ def _known(run: _Run, path: Path) -> tuple[Mark | None, int, bytes]:
     sql = "SELECT inode, size, time, read_to, ending FROM file WHERE path = ?"
     row = run(sql, (str(path),)).fetchone()
     return (row[:3], row[3], row[4]) if row else (None, 0, b"")
-
-
-def _mark(path: Path) -> Mark | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - in every put
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -11,7 +11,14 @@ from typing import cast
 
 from interventions.entry import Entry, Transition, complete, is_open
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.home import archive_file, emergency_log, lock_file, queue_file, state_folder
+from interventions.home import (
+    archive_file,
+    emergency_log,
+    lock_file,
+    mark_of,
+    queue_file,
+    state_folder,
+)
 from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
 from interventions.reader import similar
@@ -213,9 +220,6 @@ def _cannot_read(error: OSError) -> str:
 
 def _file_stamp(path: Path) -> tuple[int, int, int] | str | None:
     try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
+        return mark_of(path)
     except OSError as error:
         return str(error)
-    return (found.st_mtime_ns, found.st_ino, found.st_size)
