@@ -35,7 +35,7 @@ MESSAGE_BYTES = 200_000
 def load() -> None:
     for name in OURS:
         for found in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
-            if not found.name.endswith(".__main__"):  # which runs when loaded
+            if not found.name.endswith((".__main__", ".migrations.env")):  # these run when loaded
                 importlib.import_module(found.name)
     for name in THEIRS:
         importlib.import_module(name)

@@ -66,7 +66,9 @@ asyncio.run(main(*sys.argv[1:]))
 def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     source = Path(unified_flow.__file__).parent
-    shutil.copytree(source, packages / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        source, packages / source.name, ignore=shutil.ignore_patterns("__pycache__", "migrations")
+    )
     (folder,) = packages.rglob("languages")
     (folder / "de.toml").write_text(GERMAN, encoding="utf-8")
     docs = tmp_path / "docs"

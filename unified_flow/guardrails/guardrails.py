@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("unified_flow.guardrails")
 DATABASE_FILE = "guardrails.sqlite3"
-NEEDED = ("sqlalchemy", "ahocorasick", "confusable_homoglyphs")
+NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
 @dataclass(eq=False)

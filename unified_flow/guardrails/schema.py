@@ -35,11 +35,6 @@ class UtcTime(sa.TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-# Under the name that Alembic gave it, with which version 0.1 made its tables.
-tables_version = sa.Table(
-    "alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True)
-)
-
 ai_rules = sa.Table(
     "ai_rules",
     metadata,

@@ -31,7 +31,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import create_private, make_private_folder
 from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.guardrails.schema import metadata, tables_version
 from unified_flow.models.circuit_breaker import Breaker, CircuitRules
 
 LOCKED_S = 1.0
@@ -39,8 +38,9 @@ PATIENT_S = 10.0
 CONNECT_S = 3
 STATEMENT_S = 5
 ANSWER_S = 6.0
-VERSION = "0002"  # of the tables
-_TABLES_LOCK = 7166451
+REVISION = "0002"
+MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 7166451
 _SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
 _FILE_LOCKED = CircuitRules(failures=1, open_s=1.0)
 
@@ -159,36 +159,44 @@ class SqlDatabase:
             self._make_tables()
 
     def _make_tables(self) -> None:
-        found = self._version()
-        if found is None:
-            with self._exclusive() as connection:
-                metadata.create_all(connection)
-                if connection.scalar(sa.select(tables_version)) is None:
-                    connection.execute(tables_version.insert().values(version_num=VERSION))
-        elif found != VERSION:
-            raise RetrievalError(
-                f"{self.named} was made by a newer version: its tables are {found}",
-                hint="install that one",
-            )
+        if self._revision() != REVISION:
+            self._upgrade()
         self._ready = True
 
     def _lost(self, what: str) -> RetrievalError:
         hint = "restore it from a copy; or move it aside and restart to begin anew"
         return RetrievalError(f"{self.named} {what}, and with it the rules", hint=hint)
 
-    def _version(self) -> str | None:
-        """Of its tables; None where they are still to be made."""
+    def _revision(self) -> str | None:
         with self._engine.connect() as connection:
-            if not sa.inspect(connection).has_table(tables_version.name):
+            if not sa.inspect(connection).has_table("alembic_version"):
                 return None
-            return connection.scalar(sa.select(tables_version))
+            found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+            return None if found is None else str(found)
+
+    def _upgrade(self) -> None:
+        """To the newest tables, one process at a time."""
+        from alembic import command
+        from alembic.config import Config
+        from alembic.util import CommandError
+
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+        with self._errors_explained(), self._exclusive() as connection:
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as exc:
+                raise RetrievalError(
+                    f"{self.named} was made by a newer version: {exc}", hint="install that one"
+                ) from exc
 
     @contextmanager
     def _exclusive(self) -> Iterator[sa.Connection]:
-        """A transaction that makes the tables; other processes wait."""
+        """A transaction that changes the tables; other processes wait."""
         with self._making or nullcontext(), self._engine.begin() as connection:
             if self._making is None:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_TABLES_LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
             yield connection
 
     @contextmanager

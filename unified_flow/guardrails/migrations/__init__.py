@@ -1,0 +1,1 @@
+"""Alembic's scripts: `sql_database.py` runs them, no command is needed."""
