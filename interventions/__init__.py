@@ -10,84 +10,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interventions.admission.request import InterventionRequest
-    from interventions.api import (
-        check_queue_health,
-        create_intervention_request,
-        intervene,
-        resolve_intervention,
-    )
-    from interventions.entry import Entry, InterventionType, Severity, Transition
-    from interventions.errors import (
-        AmbiguousIdError,
-        ArgumentError,
-        ConflictError,
-        CorruptQueueError,
-        LimitError,
-        LockTimeoutError,
-        NoResumerError,
-        NotFoundError,
-        QueryError,
-        QueueError,
-        StorageError,
-    )
-    from interventions.home import find_home
-    from interventions.queue import InterventionQueue
-    from interventions.secrets.redaction import redact, redact_text
-    from interventions.storage.store import Admission, AdmissionKind, Limits
+    from interventions.admission.request import InterventionRequest as InterventionRequest
+    from interventions.api import check_queue_health as check_queue_health
+    from interventions.api import create_intervention_request as create_intervention_request
+    from interventions.api import intervene as intervene
+    from interventions.api import resolve_intervention as resolve_intervention
+    from interventions.entry import Entry as Entry
+    from interventions.entry import InterventionType as InterventionType
+    from interventions.entry import Severity as Severity
+    from interventions.entry import Transition as Transition
+    from interventions.errors import AmbiguousIdError as AmbiguousIdError
+    from interventions.errors import ArgumentError as ArgumentError
+    from interventions.errors import ConflictError as ConflictError
+    from interventions.errors import CorruptQueueError as CorruptQueueError
+    from interventions.errors import LimitError as LimitError
+    from interventions.errors import LockTimeoutError as LockTimeoutError
+    from interventions.errors import NoResumerError as NoResumerError
+    from interventions.errors import NotFoundError as NotFoundError
+    from interventions.errors import QueryError as QueryError
+    from interventions.errors import QueueError as QueueError
+    from interventions.errors import StorageError as StorageError
+    from interventions.home import find_home as find_home
+    from interventions.queue import InterventionQueue as InterventionQueue
+    from interventions.secrets.redaction import redact as redact
+    from interventions.secrets.redaction import redact_text as redact_text
+    from interventions.storage.store import Admission as Admission
+    from interventions.storage.store import AdmissionKind as AdmissionKind
+    from interventions.storage.store import Limits as Limits
 
 _NAMES_IN = {
-    "admission.request": ("InterventionRequest",),
-    "api": (
-        "check_queue_health",
-        "create_intervention_request",
-        "intervene",
-        "resolve_intervention",
-    ),
-    "entry": ("Entry", "InterventionType", "Severity", "Transition"),
-    "home": ("find_home",),
-    "queue": ("InterventionQueue",),
-    "secrets.redaction": ("redact", "redact_text"),
-    "storage.store": ("Admission", "AdmissionKind", "Limits"),
+    "admission.request": "InterventionRequest",
+    "api": "check_queue_health create_intervention_request intervene resolve_intervention",
+    "entry": "Entry InterventionType Severity Transition",
+    "errors": "AmbiguousIdError ArgumentError ConflictError CorruptQueueError LimitError "
+    "LockTimeoutError NoResumerError NotFoundError QueryError QueueError StorageError",
+    "home": "find_home",
+    "queue": "InterventionQueue",
+    "secrets.redaction": "redact redact_text",
+    "storage.store": "Admission AdmissionKind Limits",
 }
-_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names}
-
-__all__ = [
-    "Admission",
-    "AdmissionKind",
-    "AmbiguousIdError",
-    "ArgumentError",
-    "ConflictError",
-    "CorruptQueueError",
-    "Entry",
-    "InterventionQueue",
-    "InterventionRequest",
-    "InterventionType",
-    "LimitError",
-    "Limits",
-    "LockTimeoutError",
-    "NoResumerError",
-    "NotFoundError",
-    "QueryError",
-    "QueueError",
-    "Severity",
-    "StorageError",
-    "Transition",
-    "check_queue_health",
-    "create_intervention_request",
-    "find_home",
-    "intervene",
-    "redact",
-    "redact_text",
-    "resolve_intervention",
-]
+_MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
+__all__ = tuple(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'errors')}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     return value
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import suppress
+from contextlib import AsyncContextDecorator, ContextDecorator, aclosing, suppress
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -23,7 +24,7 @@ logger = logging.getLogger("interventions")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorator
+class intervene(ContextDecorator, AsyncContextDecorator):  # noqa: N801 - it reads as a verb, in `with` and as a decorator
     """An exception is put in the queue and goes on unchanged, with a note that names the entry.
 
     A context manager, `with` or `async with`, and a decorator of functions and generators, `async`
@@ -81,43 +82,24 @@ class intervene:  # noqa: N801 - it reads as a verb, in `with` and as a decorato
                 self._record(error)
 
     def __call__(self, function: _Function) -> _Function:
-        import inspect
-        from functools import wraps
+        from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
-        if inspect.iscoroutinefunction(function):
-            around = self._around_coroutine
-        elif inspect.isasyncgenfunction(function):
-            around = self._around_async_generator
-        elif inspect.isgeneratorfunction(function):
-            around = self._around_generator
-        else:
-            around = self._around_call
-        return cast(_Function, wraps(function)(around(function)))
+        if iscoroutinefunction(function):
+            return AsyncContextDecorator.__call__(self, function)
+        if isasyncgenfunction(function):
+            return cast(_Function, self._around_async_generator(function))
+        if not isgeneratorfunction(function):
+            return super().__call__(function)
 
-    def _around_call(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            with self:
-                return function(*arguments, **named)
-
-        return call
-
-    def _around_coroutine(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        async def call(*arguments: Any, **named: Any) -> Any:
-            async with self:
-                return await function(*arguments, **named)
-
-        return call
-
-    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
         def call(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
             with self:
                 return (yield from function(*arguments, **named))
 
-        return call
+        return cast(_Function, call)
 
     def _around_async_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        from contextlib import aclosing
-
+        @wraps(function)
         async def call(*arguments: Any, **named: Any) -> AsyncGenerator[Any, Any]:
             async with self, aclosing(function(*arguments, **named)) as inner:
                 step = inner.asend(None)

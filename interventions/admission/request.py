@@ -18,10 +18,9 @@ from pydantic import (
 
 from interventions.admission.capture import capture, text_of
 from interventions.admission.environment import environment
-from interventions.admission.fingerprint import FP_VERSION, fingerprint
+from interventions.admission.fingerprint import FP_VERSION
 from interventions.entry import MOST, InterventionType, Severity, new_id
 from interventions.errors import ArgumentError
-from interventions.secrets.redaction import redact_text
 from interventions.times import utc_now
 
 
@@ -128,21 +127,13 @@ class InterventionRequest(BaseModel):
         `environment` adds what only the caller knows (configuration, model and recipe hashes).
         `retry_of` is the id of the entry whose turn is being retried.
         """
-        captured = capture(error)
         fields: dict[str, Any] = dict(
             type=type,
             severity=severity,
             phase=phase,
             tool=tool,
             error_type=error.__class__.__name__,
-            **vars(captured),
-            fingerprint=fingerprint(
-                phase=text_of(phase),
-                tool=None if tool is None else text_of(tool),
-                exception_type=captured.exception_type,
-                message=redact_text(captured.error_message),
-                culprit=captured.culprit,
-            ),
+            **vars(capture(error)),
             session_id=session_id,
             turn_id=turn_id,
             error_category=error_category,

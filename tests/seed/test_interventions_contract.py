@@ -33,6 +33,7 @@ from interventions import (
     resolve_intervention,
 )
 from interventions.admission.fingerprint import normalise
+from interventions.admission.preparation import prepare
 from interventions.cli import app
 from interventions.entry import is_open
 from interventions.home import archive_file
@@ -130,9 +131,8 @@ class TestTheRequest:
             try:
                 scope["f"]()
             except OSError as error:
-                return InterventionRequest.from_exception(
-                    error, phase="p", session_id="s"
-                ).fingerprint
+                request = InterventionRequest.from_exception(error, phase="p", session_id="s")
+                return prepare(request)["fingerprint"]
             raise AssertionError
 
         assert failing(0) == failing(9)

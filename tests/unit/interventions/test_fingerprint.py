@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from interventions.admission.fingerprint import fingerprint, normalise
+from interventions.admission.preparation import prepare
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,6 @@ def test_a_moved_line_is_the_same_failure(queue, tmp_path) -> None:
             scope["work"]()  # type: ignore[operator]
         except KeyError as error:
             request = InterventionRequest.from_exception(error, phase="x", session_id="s")
-            prints.append((request.fingerprint, request.culprit))
+            prints.append((prepare(request)["fingerprint"], request.culprit))
     assert prints[0] == prints[1]
     assert prints[0][1] == "app.work:work"
