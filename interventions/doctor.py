@@ -8,12 +8,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from interventions.entry import open_ones
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
 from interventions.home import (
     PRIVATE_FILE_MODE,
     PRIVATE_FOLDER_MODE,
     archive_file,
     error_log_folder,
+    error_logs,
     lock_file,
     queue_file,
     state_folder,
@@ -53,27 +55,21 @@ class Finding:
 def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
     """In the order of what must be right for the next thing to be. Raises nothing of the queue."""
     findings = [Finding(f"home: {queue.home}"), *_folders(queue.home)]
-    if all(finding.fine for finding in findings):
-        try:
-            findings += _lock(queue, mend=mend)
-            findings += _queue(queue, mend=mend)
-            findings += _modes(queue.home, mend=mend)
-            findings += _logs(queue)
-            findings += _retention(queue, mend=mend)
-            findings += _turns(queue)
-        except StorageError as error:
-            findings.append(Finding(str(error), fine=False, todo=error.hint))
-        except OSError as error:
-            findings.append(Finding(f"cannot go on: {error}", fine=False, todo=_MEND_MODES))
-    findings.append(_resumer())
-    return findings
+    try:
+        if all(finding.fine for finding in findings):
+            for check in (_lock, _queue, _modes, _logs, _retention, _turns):
+                findings += check(queue, mend)
+    except StorageError as error:
+        findings.append(Finding(str(error), fine=False, todo=error.hint))
+    except OSError as error:
+        what = f"cannot read {error.filename}: {error.strerror or error}"
+        findings.append(Finding(what, fine=False, todo=_MEND_MODES))
+    return [*findings, _resumer()]
 
 
 def _folders(home: Path) -> Iterator[Finding]:
     for folder in (state_folder(home), error_log_folder(home)):
-        existing = folder
-        while not existing.exists() and existing.parent != existing:
-            existing = existing.parent
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
         if not existing.is_dir():
             yield Finding(f"{existing} is no folder", fine=False, todo="move it out of the way")
         elif not os.access(existing, os.R_OK | os.X_OK):
@@ -82,86 +78,74 @@ def _folders(home: Path) -> Iterator[Finding]:
             yield Finding(found.what, fine=False, todo=found.todo)
 
 
-def _lock(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    path = lock_file(queue.home)
-    lock = FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext()
-    with lock:
+def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
+    path, file = lock_file(queue.home), queue_file(queue.home)
+    with FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext():
         # Without a writer no temporary file is needed any more.
-        target = Path(os.path.realpath(queue_file(queue.home)))  # also of a link to itself
+        target = Path(os.path.realpath(file))  # also of a link to itself
         left = temporary_files(target)
-        if mend and left:
+        if mend:
             sweep_temporary(target)
     yield Finding("the lock is free")
     if left:
-        yield Finding(f"{len(left)} left-over temporary files", False, mended=mend)
+        yield Finding(f"{len(left)} left-over temporary files", fine=False, mended=mend)
 
 
-def _queue(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
-    todo, wrong = "interventions doctor --rebuild", []
+def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     try:
         state = queue.store.read()
         folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
         wrong = [f"an entry cannot be read ({folder}): {why}" for _, why in state.unusable]
-        wrong += [
-            f"damaged queue file: {path.name}" for path in FileStore(queue.home).damaged_files()
-        ]
-        fine = f"the queue parses: {len(state.entries)} entries, {queue.open_count()} open"
+        damaged = FileStore(queue.home).damaged_files()
+        wrong += [f"damaged queue file: {path.name}" for path in damaged]
     except CorruptQueueError as error:
         wrong = [str(error)]
     if not wrong:
-        yield Finding(fine)
+        count = f"{len(state.entries)} entries, {len(open_ones(state.entries))} open"
+        yield Finding(f"the queue parses: {count}")
         return
-    for what in wrong:
-        yield Finding(what, False, mended=mend, todo="" if mend else todo)
+    todo = "" if mend else "interventions doctor --rebuild"
+    yield from (Finding(what, fine=False, mended=mend, todo=todo) for what in wrong)
     if mend:
         found = recover(queue, lost=True, via="doctor")
         names = f" with {', '.join(found.damaged)}" if found.damaged else ""
         what = f"restored {len(found.restored)} entries that were lost{names}"
-        yield Finding(what, False, mended=True)
+        yield Finding(what, fine=False, mended=True)
         if found.given_up:
             what = f"no file knows what these were: {', '.join(found.given_up)}"
-            yield Finding(what, False, mended=True)
+            yield Finding(what, fine=False, mended=True)
 
 
-def _modes(home: Path, *, mend: bool) -> Iterator[Finding]:
-    places = [
-        (state_folder(home), PRIVATE_FOLDER_MODE),
-        (error_log_folder(home), PRIVATE_FOLDER_MODE),
-    ]
-    files = [queue_file(home), archive_file(home), transitions_file(home)]
-    files += sorted(error_log_folder(home).glob("*.jsonl"))
-    places += [(path, PRIVATE_FILE_MODE) for path in files]
-    for path, mode in places:
+def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
+    folders = (state_folder(queue.home), error_log_folder(queue.home))
+    for path in (*folders, queue_file(queue.home), *_logs_of(queue.home)):
         # A group that was given access keeps it.
         if not path.exists() or not path.stat().st_mode & 0o007:
             continue
+        mode = PRIVATE_FOLDER_MODE if path in folders else PRIVATE_FILE_MODE
         mended = False
         if mend:
             with suppress(OSError):  # of another user
                 path.chmod(mode)
                 mended = True
-        what, todo = f"{path} can be read by others", f"chmod {mode:o} {path}"
-        yield Finding(what, False, mended=mended, todo="" if mended else todo)
+        what, todo = f"{path} can be read by others", "" if mended else f"chmod {mode:o} {path}"
+        yield Finding(what, fine=False, mended=mended, todo=todo)
 
 
-def _logs(queue: InterventionQueue) -> Iterator[Finding]:
-    home = queue.home
-    logs = [archive_file(home), transitions_file(home), *error_log_folder(home).glob("*.jsonl")]
-    for path in logs:
-        try:
-            torn = jsonl.torn_lines(path)
-        except OSError as error:
-            what = f"cannot read {path}: {error.strerror or error}"
-            yield Finding(what, fine=False, todo=_MEND_MODES)
-            return
-        if torn:
+def _logs_of(home: Path) -> list[Path]:
+    return [archive_file(home), transitions_file(home), *error_logs(home)]
+
+
+def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
+    for path in _logs_of(queue.home):
+        if torn := jsonl.torn_lines(path):
             yield Finding(f"{path}: {torn} torn lines, which are passed over")
-    waiting, _ = History(home).waiting()
+    waiting, _ = History(queue.home).waiting()
     if waiting:
         yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")
 
 
-def _retention(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
+def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """What `[retention]` does not keep; changes of people let go of it too, once a day."""
     keep, store = retention_settings(queue.home), FileStore(queue.home)
     before = store.closed_before(keep.archive_days, keep.archive_entries)
@@ -170,16 +154,12 @@ def _retention(queue: InterventionQueue, *, mend: bool) -> Iterator[Finding]:
         yield Finding(f"the archive let go of {gone} entries that were closed before {before}")
 
 
-def _turns(queue: InterventionQueue) -> Iterator[Finding]:
+def _turns(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """Nothing of the queue's is wrong then, so it is no failure of the queue."""
-    try:
-        reader = find_turn_reader()
-        lost = with_lost_turns(queue.entries(), queue.home, reader)
-    except (CorruptQueueError, NoResumerError):
-        return  # another finding says so
-    if lost:
-        what, todo = describe_lost_turns(lost)
-        yield Finding(what, todo=todo)
+    with suppress(CorruptQueueError, NoResumerError):  # another finding says so
+        if lost := with_lost_turns(queue.entries(), queue.home, find_turn_reader()):
+            what, todo = describe_lost_turns(lost)
+            yield Finding(what, todo=todo)
 
 
 def _resumer() -> Finding:

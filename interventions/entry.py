@@ -373,6 +373,22 @@ def fingerprints(entry: Entry) -> set[str]:
     return (own | {row.get("fingerprint") or "" for row in entry.get("merged") or ()}) - {""}
 
 
+def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
+    """Those resolved before whose fingerprint is one of this entry's, the latest first.
+
+    An entry that was resolved and reopened is its own past, and is among them.
+    """
+    wanted = fingerprints(entry)
+    past = [
+        other
+        for other in others
+        if wanted & fingerprints(other)
+        and any(row.get("kind") == "resolved" for row in other["resolutions"])
+        and (other["id"] != entry["id"] or is_open(entry))
+    ]
+    return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
+
+
 def priority(entry: Entry | Mapping[str, Any]) -> int:
     """1 to 4, the first match of system.md's list; never stored."""
     if entry.get("type") in ("captcha", "permission", ESCALATION):

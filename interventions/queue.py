@@ -1,4 +1,4 @@
-"""The queue as a program uses it: put failures, close them, and read them (`reader.py`).
+"""The queue as a program uses it: put failures, close them, and ask what there is.
 
 Every change is one transaction of the storage; what changes is decided by pure functions
 (`admission/decision.py`, `transitions.py`).
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
+from heapq import merge
+from itertools import islice
 from math import inf
 from pathlib import Path
 from types import NoneType
@@ -24,8 +26,21 @@ from interventions.admission.decision import limit_reached
 from interventions.admission.notifications import notify
 from interventions.admission.preparation import MAX_MESSAGE, bare_failure, prepare
 from interventions.admission.put import admit, log_admission
-from interventions.entry import Entry, EntryFields, Transition, is_about, is_open, open_ones
+from interventions.entry import (
+    Entry,
+    EntryFields,
+    Transition,
+    closed_at,
+    fingerprints,
+    is_about,
+    is_open,
+    open_ones,
+    short_id,
+    similar,
+    turns_needed,
+)
 from interventions.errors import (
+    AmbiguousIdError,
     ArgumentError,
     ConflictError,
     LimitError,
@@ -34,12 +49,14 @@ from interventions.errors import (
     StorageError,
     expect,
 )
+from interventions.health import Health, health
 from interventions.home import find_home
-from interventions.reader import QueueReader, find_anywhere
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings, retention_settings
 from interventions.storage.error_log import log_emergency, log_failure
 from interventions.storage.file_store import FileStore
+from interventions.storage.history import History
+from interventions.storage.state import QueueState
 from interventions.storage.store import (
     Admission,
     AdmissionKind,
@@ -48,10 +65,13 @@ from interventions.storage.store import (
     Store,
     Transaction,
 )
+from interventions.times import utc_now
 from interventions.transitions import Actor
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
+
+LAST = "last"
 
 logger = logging.getLogger("interventions")
 
@@ -69,7 +89,7 @@ class ChangeOptions(ActorOptions, total=False):
     expected_version: int | None
 
 
-class InterventionQueue(QueueReader):
+class InterventionQueue:
     """If the storage fails every method raises StorageError, but for `put`, which then answers that
     the failure was dropped. A bad argument is an ArgumentError, and nothing is written.
 
@@ -98,8 +118,9 @@ class InterventionQueue(QueueReader):
             keep = retention_settings(place)
             return keep.archive_days, keep.archive_entries
 
-        super().__init__(place, limits, FileStore(place, archive_kept) if store is None else store)
-        self.lock_timeout_s = lock_timeout_s
+        self.home, self.limits, self.lock_timeout_s = place, limits, lock_timeout_s
+        self.store: Store = FileStore(place, archive_kept) if store is None else store
+        self._logs = self.store if isinstance(self.store, History) else History(place)
 
     def put(self, request: InterventionRequest) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr.
@@ -224,7 +245,7 @@ class InterventionQueue(QueueReader):
             here = {entry["id"]: entry for entry in work.state.entries}
             wanted = None
             if intervention_id is not None:
-                wanted = find_anywhere(here.values(), self.store, intervention_id)["id"]
+                wanted = self._find(here.values(), intervention_id)["id"]
             found = transitions.last_undoable(
                 self.store.journal(wanted),
                 lambda name: here.get(name) or self.store.archived_one(name),
@@ -238,6 +259,92 @@ class InterventionQueue(QueueReader):
             after = self._write(work, "undo", before, transitions.undo(before, line), actor)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
+
+    def is_full(self) -> bool:
+        """Whether the next new failure would be dropped (`refuse_when_full` asks this)."""
+        return self.open_count() >= self.limits.max_size
+
+    def open_count(self) -> int:
+        return sum(1 for entry in self.entries() if is_open(entry))
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What is in the queue now: open entries and the latest closed ones."""
+        return self.store.read().entries
+
+    def turns_needed(self) -> set[int]:
+        """The turns that a failure waits with, in an open entry or in the emergency log."""
+        # The log first, from which `drain` moves failures into entries.
+        return self._logs.waiting_turns() | turns_needed(self.entries())
+
+    def history(self, limit: int | None = None) -> list[Entry]:
+        """The closed entries, those of the archive included, the latest first."""
+        return list(islice(self.closed(), limit))
+
+    def closed(self) -> Iterator[Entry]:
+        """`history`, each entry read when it is asked for."""
+        entries = self.entries()
+        here = {entry["id"] for entry in entries}
+        latest = sorted((e for e in entries if not is_open(e)), key=closed_at, reverse=True)
+        past = (entry for entry in self.store.archived_closed() if entry["id"] not in here)
+        return merge(latest, past, key=closed_at, reverse=True)
+
+    def find(self, intervention_id: str) -> Entry:
+        """By id or unique prefix, in the queue and in the archive.
+
+        Raises NotFoundError or AmbiguousIdError.
+        """
+        return self._find(self.entries(), intervention_id)
+
+    def get(self, intervention_id: str) -> InterventionRequest:
+        """`find`, as a request."""
+        from interventions.admission.request import InterventionRequest
+
+        return InterventionRequest.model_validate(self.find(intervention_id))
+
+    def similar(self, intervention_id: str, *, limit: int | None = None) -> list[Entry]:
+        """Entries resolved before with one of this entry's fingerprints, as `similar` has them.
+        `limit` is how many records of the archive are looked at."""
+        current = {entry["id"]: entry for entry in self.entries()}
+        entry = self._find(current.values(), intervention_id)
+        past = islice(self.store.archived_resolved(fingerprints(entry)), limit)
+        others = {other["id"]: other for other in past} | current
+        return similar(entry, others.values())
+
+    def journal(self, intervention_id: str | None = None) -> list[Transition]:
+        """Who did what when, oldest first."""
+        return list(self.store.journal(intervention_id))[::-1]
+
+    def health(self, state: QueueState | None = None, now: datetime | None = None) -> Health:
+        """Of this state, by default the present one."""
+        state = state or self.store.read()
+        figures = self.store.archived_figures({entry["id"] for entry in state.entries})
+        logged = self._logs.dropped_by_reason()
+        return health(state, figures, logged, self.limits, now or utc_now())
+
+    def _find(self, current: Iterable[Entry], wanted: str) -> Entry:
+        """Among these and in the archive: by id, by any unique prefix of it or of its random part,
+        or `last` for the newest of these. Raises NotFoundError or AmbiguousIdError."""
+        expect("intervention_id", wanted, str)
+        here = {entry["id"]: entry for entry in current}
+        wanted = wanted.strip()
+        if not wanted:
+            raise NotFoundError("no id was given", hint="ids: interventions list")
+        if wanted == LAST and here:
+            return list(here.values())[-1]
+        if whole := here.get(wanted) or self.store.archived_one(wanted):
+            return whole
+        fits = [n for n in here if n.startswith(wanted) or short_id(n).startswith(wanted)]
+        candidates = sorted({*fits, *self.store.archived_ids(wanted)})
+        if len(candidates) > 1:
+            what = f"{wanted!r} fits {len(candidates)} interventions: {', '.join(candidates[:10])}"
+            raise AmbiguousIdError(what, candidates=candidates, hint="give more of the id")
+        for name in candidates:
+            if found := here.get(name) or self.store.archived_one(name):
+                return found
+        raise NotFoundError(
+            f"no intervention has an id that begins with {wanted!r}",
+            hint="open ones: interventions list; closed ones: interventions history",
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[Transaction]:
@@ -262,7 +369,7 @@ class InterventionQueue(QueueReader):
         """The entry after the change."""
         actor = Actor.current(**options)
         with self._transaction() as work:
-            before = find_anywhere(work.state.entries, self.store, intervention_id)
+            before = self._find(work.state.entries, intervention_id)
             self.check_version(before, expected_version)
             return self._write(work, action, before, fields_of(before, actor), actor)
 

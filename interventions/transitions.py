@@ -45,7 +45,7 @@ class Actor:
     def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
         expect("by", by, str, NoneType)
         expect("via", via, str)
-        return cls(redact_text(by, 100) if by else _user(), utc_now(), via, _host())
+        return cls(redact_text(by, 100) if by else _user(), utc_now(), via, socket.gethostname())
 
     def line(self, action: str, intervention_id: str | None = None) -> Transition:
         """What every line of the journal has."""
@@ -87,13 +87,16 @@ def snooze(
     _must_be_open(entry, actor.at, "snooze")
     if sum(value is not None for value in (until, duration, until_n_more)) != 1:
         raise ArgumentError("snooze needs a time, a duration or a number", argument="until")
-    wake_at = None if until_n_more is None else _count_after(entry["occurrences"], until_n_more)
+    if until_n_more is not None:
+        expect("until_n_more", until_n_more, int)
+        if not 1 <= until_n_more < MOST - entry["occurrences"]:
+            raise ArgumentError("until_n_more must be from 1 to 2**62", argument="until_n_more")
+        count = entry["occurrences"] + until_n_more
+        return {"snoozed_until": None, "snoozed_until_occurrences": count}
     if duration is not None:
         until = _after(actor.at, duration)
-    return {
-        "snoozed_until": None if until is None else _future(until, actor.at),
-        "snoozed_until_occurrences": wake_at,
-    }
+    wake_at = None if until is None else _future(until, actor.at)
+    return {"snoozed_until": wake_at, "snoozed_until_occurrences": None}
 
 
 def reopen(entry: Entry, actor: Actor) -> EntryFields:
@@ -185,13 +188,6 @@ def _future(until: datetime, now: datetime) -> str:
     return text
 
 
-def _count_after(occurrences: int, more: int) -> int:
-    expect("until_n_more", more, int)
-    if not 1 <= more < MOST - occurrences:
-        raise ArgumentError("until_n_more must be from 1 to 2**62", argument="until_n_more")
-    return occurrences + more
-
-
 def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
     if is_open(entry):
         return
@@ -208,12 +204,12 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
 def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFields:
     """With `row` in its history; a snooze ends."""
     row = {**row, "at": to_text(actor.at), "by": actor.name, "note": note}
-    fields: EntryFields = {"resolution": note or None}
-    if entry["snoozed_until"]:
-        fields["snoozed_until"] = None
-    if entry["snoozed_until_occurrences"]:
-        fields["snoozed_until_occurrences"] = None
-    return {**fields, "resolutions": [*entry["resolutions"], row]}
+    return {
+        "resolution": note or None,
+        "snoozed_until": None,
+        "snoozed_until_occurrences": None,
+        "resolutions": [*entry["resolutions"], row],
+    }
 
 
 @cache
@@ -222,8 +218,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name
         return "unknown"
-
-
-@cache
-def _host() -> str:
-    return socket.gethostname()

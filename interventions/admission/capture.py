@@ -12,7 +12,8 @@ import sysconfig
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from traceback import walk_tb
+from types import TracebackType
 
 # What a foreign object's own code may raise and the caller's error must win over; not an interrupt.
 FOREIGN = (Exception, SystemExit, GeneratorExit)
@@ -47,7 +48,7 @@ class _Frame:
 
 def capture(error: BaseException) -> CapturedTraceback:
     frames = _frames(error.__traceback__)
-    blame = _innermost(frames)
+    blame = next((f for f in reversed(frames) if f.in_app), frames[-1] if frames else None)
     return CapturedTraceback(
         exception_type=qualified_name(type(error)),
         error_message=text_of(error),
@@ -58,11 +59,8 @@ def capture(error: BaseException) -> CapturedTraceback:
 
 
 def qualified_name(kind: type[BaseException]) -> str:
-    return (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
 
 
 def text_of(value: object) -> str:
@@ -118,39 +116,24 @@ def _source(frame: _Frame) -> list[str]:
     ]
 
 
-def _frames(traceback: TracebackType | None) -> list[_Frame]:
-    frames = []
-    while traceback is not None:
-        frames.append(_frame(traceback.tb_frame, traceback.tb_lineno))
-        traceback = traceback.tb_next
-    return frames
+def _frames(trace: TracebackType | None) -> list[_Frame]:
+    return [
+        _Frame(
+            file=frame.f_code.co_filename,
+            line=line or frame.f_code.co_firstlineno,
+            function=frame.f_code.co_qualname,
+            module=frame.f_globals.get("__name__") or Path(frame.f_code.co_filename).stem,
+            in_app=_is_in_app(frame.f_code.co_filename),
+            source_globals=frame.f_globals,
+        )
+        for frame, line in walk_tb(trace)
+    ]
 
 
-def _frame(frame: FrameType, line: int | None) -> _Frame:
-    code: CodeType = frame.f_code
-    return _Frame(
-        file=code.co_filename,
-        line=line or code.co_firstlineno,
-        function=code.co_qualname,
-        module=frame.f_globals.get("__name__") or Path(code.co_filename).stem,
-        in_app=_is_in_app(code.co_filename),
-        source_globals=frame.f_globals,
-    )
-
-
-def _innermost(frames: list[_Frame]) -> _Frame | None:
-    return next(
-        (frame for frame in reversed(frames) if frame.in_app), frames[-1] if frames else None
-    )
-
-
-_OWN_FOLDER = str(Path(__file__).parent.parent)
-_LIBRARY_FOLDERS = tuple(
-    {
-        str(Path(path))
-        for key in ("stdlib", "platstdlib", "purelib", "platlib")
-        if (path := sysconfig.get_path(key))
-    }
+_NOT_IN_APP = (
+    str(Path(__file__).parent.parent) + os.sep,
+    sys.base_prefix + "/lib/python",
+    *{sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")},
 )
 
 
@@ -159,8 +142,4 @@ def _is_in_app(filename: str) -> bool:
     """Neither the standard library, nor an installed package, nor this package itself."""
     if filename.startswith("<") or "site-packages" in filename or "dist-packages" in filename:
         return filename.startswith(("<stdin>", "<string>", "<ipython"))
-    if filename.startswith(_OWN_FOLDER + os.sep):
-        return False
-    return not filename.startswith(_LIBRARY_FOLDERS) and not filename.startswith(
-        sys.base_prefix + "/lib/python"
-    )
+    return not filename.startswith(_NOT_IN_APP)

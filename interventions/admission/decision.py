@@ -9,7 +9,7 @@ all the room that the failures of others need.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -125,20 +125,10 @@ def _newest(entries: Sequence[Entry]) -> Entry:
 
 
 def count_onto(entry: Entry, failure: Entry) -> Entry:
-    """The entry with the failure counted: as its latest sample, or as a row of `merged`.
-
-    The entry takes the worse of both severities: a flood must not hide somebody's critical error.
-    """
-    changed: Entry = {
-        **entry,
-        "occurrences": _sum(entry["occurrences"], failure["occurrences"]),
-        "last_seen": max(entry["last_seen"], failure["last_seen"]),
-        "severity": min(entry["severity"], failure["severity"], key=severity_rank),
-    }
+    """The entry with the failure counted: as its latest sample, or as a row of `merged`. A flood
+    must not hide somebody's critical error."""
     turns = [turn for turn in turns_of(failure) if turn != entry["turn_id"]]
-    if turns:
-        # Which other turns the entry blocks; the storage keeps them, however many there are.
-        changed["turns"] = _with_latest(entry.get("turns"), turns)
+    changed = cast(Entry, _counted(entry, failure, turns, "occurrences"))
     if failure["fingerprint"] == entry["fingerprint"]:
         changed["latest_sample"] = sample_of(failure)
     else:
@@ -146,8 +136,23 @@ def count_onto(entry: Entry, failure: Entry) -> Entry:
     return changed
 
 
-def _with_latest(turns: list[int] | None, latest: list[int]) -> list[int]:
-    return [*(known for known in turns or () if known not in latest), *latest]
+def _counted(
+    taker: Mapping[str, Any], failure: Entry, turns: list[int], counter: str = "count"
+) -> dict[str, Any]:
+    """An entry or a row of `merged` with the failure counted; `turns` are those that the entry did
+    not begin with. Of both severities it takes the worse."""
+    severities = (taker.get("severity", failure["severity"]), failure["severity"])
+    counted = {
+        **taker,
+        counter: _sum(taker.get(counter, 1), failure["occurrences"]),
+        "last_seen": max(taker.get("last_seen", ""), failure["last_seen"]),
+        "severity": min(severities, key=severity_rank),
+    }
+    if turns:
+        # Which other turns the entry blocks; the storage keeps them, however many there are.
+        known = (turn for turn in taker.get("turns") or () if turn not in turns)
+        counted["turns"] = [*known, *turns]
+    return counted
 
 
 def _sum(count: int, more: int) -> int:
@@ -181,10 +186,9 @@ def _short(text: str) -> str:
 
 
 def _merge(rows: list[MergedFailure], failure: Entry, turns: list[int]) -> list[MergedFailure]:
-    """`turns` are those that the entry did not begin with."""
     for number, row in enumerate(rows):
         if row.get("fingerprint") == failure["fingerprint"]:
-            again = _counted(row, failure, turns)
+            again = cast(MergedFailure, _counted(row, failure, turns))
             if "sample" in row:
                 again["sample"] = _small_sample(failure)
             return [*rows[:number], again, *rows[number + 1 :]]
@@ -192,23 +196,9 @@ def _merge(rows: list[MergedFailure], failure: Entry, turns: list[int]) -> list[
         # The last row counts all further ones; each is whole in the error log.
         if rows[-1].get("fingerprint"):
             rows = [*rows, {"fingerprint": "", "error_type": "(others)", "count": 0}]
-        return [*rows[:-1], _counted(rows[-1], failure, turns)]
+        return [*rows[:-1], cast(MergedFailure, _counted(rows[-1], failure, turns))]
     fields = {**_fields_of(MergedFailure, failure), "turns": turns}
     new = cast(MergedFailure, {**fields, "count": failure["occurrences"]})
     if len(rows) < MERGED_WITH_SAMPLE:
         new["sample"] = _small_sample(failure)
     return [*rows, new]
-
-
-def _counted(row: MergedFailure, failure: Entry, turns: list[int]) -> MergedFailure:
-    """The row with one more occurrence; it takes the worse of both severities."""
-    severities = (row.get("severity", failure["severity"]), failure["severity"])
-    again: MergedFailure = {
-        **row,
-        "severity": min(severities, key=severity_rank),
-        "count": _sum(row.get("count", 1), failure["occurrences"]),
-        "last_seen": failure["last_seen"],
-    }
-    if turns:
-        again["turns"] = _with_latest(row.get("turns"), turns)
-    return again

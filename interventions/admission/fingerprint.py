@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 FP_VERSION = 1
 
@@ -25,9 +27,14 @@ def normalise(message: str) -> str:
     return " ".join(text.split())
 
 
-def fingerprint(
-    *, phase: str, tool: str | None, exception_type: str, message: str, culprit: str
-) -> str:
-    """`exception_type` is qualified where known; `culprit` is `module:function` or empty."""
-    parts = (str(FP_VERSION), phase, tool or "", exception_type, normalise(message), culprit)
+def fingerprint(failure: Mapping[str, Any]) -> str:
+    """Of the fields of an entry, redacted."""
+    parts = (
+        str(FP_VERSION),
+        failure["phase"],
+        failure["tool"] or "",
+        failure["exception_type"] or failure["error_type"],
+        normalise(failure["error_message"]),
+        failure["culprit"] or "",
+    )
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:16]

@@ -42,14 +42,7 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
 def _with_fingerprint(failure: Entry) -> Entry:
     if failure["fingerprint"]:
         return failure
-    own = fingerprint(
-        phase=failure["phase"],
-        tool=failure["tool"],
-        exception_type=failure["exception_type"] or failure["error_type"],
-        message=failure["error_message"],
-        culprit=failure["culprit"] or "",
-    )
-    return {**failure, "fp_version": FP_VERSION, "fingerprint": own}
+    return {**failure, "fp_version": FP_VERSION, "fingerprint": fingerprint(failure)}
 
 
 def _written(name: str, value: Any) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from interventions.entry import Entry, Transition, complete, is_open
+from interventions.entry import Entry, Transition, complete, is_open, similar
 from interventions.errors import CorruptQueueError, QueueError, StorageError
 from interventions.home import (
     archive_file,
@@ -21,7 +21,6 @@ from interventions.home import (
 )
 from interventions.plaintext import for_home
 from interventions.queue import InterventionQueue
-from interventions.reader import similar
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import decode
 from interventions.times import utc_now

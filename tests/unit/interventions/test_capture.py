@@ -126,6 +126,6 @@ def test_the_environment_has_versions_and_what_the_caller_knows() -> None:
 def test_a_neighbour_of_this_package_is_not_this_package() -> None:
     from interventions.admission import capture
 
-    own = capture._OWN_FOLDER
+    own = Path(capture.__file__).parent.parent
     assert not capture._is_in_app(f"{own}/queue.py")
     assert capture._is_in_app(f"{own}_of_mine/queue.py")

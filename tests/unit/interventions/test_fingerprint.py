@@ -32,15 +32,16 @@ def test_what_differs_each_time_is_replaced(message: str, normal: str) -> None:
 BASE = {
     "phase": "planner",
     "tool": None,
+    "error_type": "ReadTimeout",
     "exception_type": "httpx.ReadTimeout",
-    "message": "no answer from 10.0.0.1 in 3.1s",
+    "error_message": "no answer from 10.0.0.1 in 3.1s",
     "culprit": "flow.client:ask",
 }
 
 
 def test_the_same_failure_has_the_same_fingerprint() -> None:
-    again = {**BASE, "message": "no answer from 10.0.0.2 in 2.9s"}
-    assert fingerprint(**BASE) == fingerprint(**again)
+    again = {**BASE, "error_message": "no answer from 10.0.0.2 in 2.9s"}
+    assert fingerprint(BASE) == fingerprint(again)
 
 
 @pytest.mark.parametrize(
@@ -49,12 +50,12 @@ def test_the_same_failure_has_the_same_fingerprint() -> None:
         {"phase": "synthesis"},
         {"tool": "doc.search"},
         {"exception_type": "httpx.ConnectTimeout"},
-        {"message": "another thing"},
+        {"error_message": "another thing"},
         {"culprit": "flow.client:embed"},
     ],
 )
 def test_each_part_makes_another_failure(change: dict[str, str]) -> None:
-    assert fingerprint(**BASE) != fingerprint(**{**BASE, **change})
+    assert fingerprint(BASE) != fingerprint({**BASE, **change})
 
 
 def test_a_moved_line_is_the_same_failure(queue, tmp_path) -> None:
