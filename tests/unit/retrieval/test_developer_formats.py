@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nbformat import v4
+from odf.dc import Creator
 from odf.draw import Frame, Page, TextBox
+from odf.office import Annotation
 from odf.opendocument import (
     OpenDocumentPresentation,
     OpenDocumentSpreadsheet,
@@ -479,6 +481,10 @@ def test_open_document_text(index: Index, shelf: Path) -> None:
     body.addElement(P(text="Due on Fridays."))
     note.addElement(body)
     paragraph.addElement(note)
+    comment = Annotation()
+    comment.addElement(Creator(text="Anna"))
+    comment.addElement(P(text="Ask the landlord."))
+    paragraph.addElement(comment)
     made.text.addElement(paragraph)
     made.text.addElement(H(outlinelevel=2, text="Keys"))
     items = List()
@@ -503,7 +509,7 @@ def test_open_document_text(index: Index, shelf: Path) -> None:
     assert report.skipped == (("shelf/broken.odt", "broken: not a complete zip archive"),)
     rent = index.search("rent")[0]
     assert rent.heading == "Lease"
-    assert rent.text.startswith("The rent is nine crowns1 (Due on Fridays.)")
+    assert rent.text.startswith("The rent is nine crowns1 (Due on Fridays.) (Ask the landlord.)")
     keys = index.search("cellar")[0]
     assert keys.heading == "Lease > Keys"
     assert "- front door" in keys.text

@@ -14,6 +14,7 @@ import openpyxl
 import pytest
 import xlsxwriter
 from fpdf import FPDF
+from openpyxl.comments import Comment
 
 from tests.office import write_pdf, write_scan
 from unified_flow.config.tables import DocumentSettings
@@ -206,7 +207,7 @@ def word_with(path: Path, body: str, **parts: str) -> Path:
     types = members["[Content_Types].xml"].decode()
     for name, xml in parts.items():
         kind = name.rstrip("0123456789")
-        root = {"footnotes": "footnotes", "endnotes": "endnotes", "header": "hdr", "footer": "ftr"}
+        root = {"footnotes": "footnotes", "comments": "comments", "header": "hdr", "footer": "ftr"}
         members[f"word/{name}.xml"] = f"<w:{root[kind]} {declared}>{xml}</w:{root[kind]}>".encode()
         rels = rels.replace(
             "</Relationships>",
@@ -256,7 +257,7 @@ def test_word_with_controls_boxes_notes_and_headers(index: Index, shelf: Path) -
         "<w:p><w:r><w:t>Signed by </w:t></w:r><w:sdt><w:sdtContent><w:r><w:t>Lindqvist</w:t></w:r>"
         "</w:sdtContent></w:sdt></w:p>"
         "<w:p><w:r><w:t>Heating is included</w:t></w:r>"
-        "<w:r><w:footnoteReference w:id='2'/></w:r></w:p>"
+        "<w:r><w:footnoteReference w:id='2'/></w:r><w:r><w:commentReference w:id='2'/></w:r></w:p>"
         "<w:p><w:r><mc:AlternateContent><mc:Choice Requires='wps'><w:drawing><wps:txbx>" + box +
         "</wps:txbx></w:drawing></mc:Choice><mc:Fallback><w:pict><v:textbox>" + box +
         "</v:textbox></w:pict></mc:Fallback></mc:AlternateContent></w:r></w:p>"
@@ -266,6 +267,8 @@ def test_word_with_controls_boxes_notes_and_headers(index: Index, shelf: Path) -
         + "</w:tc></w:tr></w:tbl>" + paragraph("") + "</w:tc></w:tr></w:tbl>",
         footnotes="<w:footnote w:id='2'>" + paragraph("Only from October to April.")
         + "</w:footnote>",
+        comments="<w:comment w:id='2' w:author='A'>" + paragraph("Ask the landlord.")
+        + "</w:comment>",
         header1=paragraph("Draft of 3 May"),
         header2=paragraph("Draft of 3 May"),
         footer1=paragraph("Organisation number 556677-8899"),
@@ -274,7 +277,8 @@ def test_word_with_controls_boxes_notes_and_headers(index: Index, shelf: Path) -
     text = text_of(shelf / "lease.docx")
     assert "The tenant is Quist." in text
     assert "Signed by Lindqvist" in text
-    assert "Heating is included[2]" in text
+    assert "Heating is included[2][comment 2]" in text
+    assert "[comment 2] Ask the landlord." in text
     assert text.count("Ring the bell twice.") == 1
     assert "Room: Kitchen | Size: 14 m2" in text
     assert text.count("Draft of 3 May") == 1
@@ -306,7 +310,7 @@ def test_a_sheet_with_a_title_above_its_header(index: Index, shelf: Path) -> Non
     assert all("Customer: " in chunk.text for chunk in chunks)
 
 
-def test_cells_beyond_the_limit_are_reported(index: Index, shelf: Path) -> None:
+def test_cells_beyond_the_limit_and_comments_are_reported(index: Index, shelf: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.append(("item", "count"))
@@ -315,9 +319,11 @@ def test_cells_beyond_the_limit_are_reported(index: Index, shelf: Path) -> None:
         sheet.cell(2, column, "far out")
     sheet["A3"] = "long " * 900
     sheet["A3"].value += "and at its end a walrus"
+    sheet["B2"].comment = Comment("one is a seal", "A")
     book.save(shelf / "wide.xlsx")
     report = index.update([shelf])
-    assert report.unread == (("shelf/wide.xlsx", "3 cells of Sheet beyond column 500"),)
+    unread = "3 cells of Sheet beyond column 500; comments on cells"
+    assert report.unread == (("shelf/wide.xlsx", unread),)
     assert index.search("walrus")
 
 

@@ -115,6 +115,8 @@ def excel_parts(data: bytes) -> Iterator[Part]:
             lines = list(table_lines(_sheet_rows(sheet, beyond)))
             unread = f"{len(beyond)} cells of {sheet.title} beyond column {MAX_COLUMNS}"
             yield Part((sheet.title,), lines, (sheet.title,), unread=unread if beyond else "")
+        if any("omments" in name for name in zipfile.ZipFile(file).namelist()):
+            yield Part((), [], unread="comments on cells")
 
 
 def _sheet_rows(sheet: Any, beyond: list[object]) -> Iterator[list[str]]:

@@ -17,8 +17,9 @@ _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _HEADING, _PARAGRAPH, _ITEM = f"{_TEXT}h", f"{_TEXT}p", f"{_TEXT}list-item"
-# Deleted text, comments, and what is made of the headings.
-_NOT_SHOWN = {f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_TEXT}table-of-content"}
+# Deleted text, and what is made of the headings.
+_NOT_SHOWN = {f"{_TEXT}tracked-changes", f"{_TEXT}table-of-content"}
+_ASIDES = {f"{_TEXT}note-body", f"{_OFFICE}annotation"}
 _SPACES = {f"{_TEXT}s": " ", f"{_TEXT}tab": " ", f"{_TEXT}line-break": " "}
 _HIDDEN = re.compile(rb"\\v(?![-\w])[^{}]*?(?=\\v0(?!\d)|\\plain\b|\})")
 # striprtf leaves them out; each is shown where it stands, in a line of its own.
@@ -89,11 +90,12 @@ def _words(element: Element) -> str:
 
 
 def _text(element: Element) -> str:
-    """With the text of notes and boxes that are anchored in it."""
+    """With the text of notes, comments and boxes that are anchored in it."""
     found = _SPACES.get(element.tag, element.text or "")
     for child in element:
-        if child.tag not in _NOT_SHOWN:
-            said = _text(child)
-            found += f" ({said.strip()}) " if child.tag == f"{_TEXT}note-body" else said
+        if child.tag in _ASIDES:
+            found += f" ({' '.join(map(_words, _blocks(child)))}) "
+        elif child.tag not in _NOT_SHOWN:
+            found += _text(child)
         found += child.tail or ""
     return found

@@ -1,7 +1,7 @@
 """Word: paragraphs and tables in their order, under the headings of the styles.
 
 Read from the XML, because python-docx passes over insertions that are tracked, content controls,
-text boxes and notes. What is deleted or hidden is left out.
+text boxes, notes and comments. What is deleted or hidden is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WRAPPERS = {f"{_W}{each}" for each in ("sdt", "sdtContent", "ins", "moveTo", "c
 # Alternate content holds the same drawing again, for old versions of Word.
 _NOT_SHOWN = {f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", _FALLBACK}
 _SPACES = {f"{_W}tab": " ", f"{_W}br": " ", f"{_W}cr": " ", f"{_W}noBreakHyphen": "-"}
-_NOTES = {f"{_W}footnoteReference": "footnotes", f"{_W}endnoteReference": "endnotes"}
+_NOTES = {f"{_W}{each}Reference": f"{each}s" for each in ("footnote", "endnote", "comment")}
 _BOX = f"{_W}txbxContent"
 _HEADING = re.compile(r"heading ([1-9])\Z|title\Z", re.IGNORECASE)
 
@@ -108,9 +108,10 @@ def _block_lines(block: Any, notes: Notes) -> Iterator[str]:
     for each in _shown(block):
         text += (each.text or "") if each.tag == f"{_W}t" else _SPACES.get(each.tag, "")
         if kind := _NOTES.get(each.tag):
-            mark = f"[{each.get(f'{_W}id')}]"
+            number = each.get(f"{_W}id")
+            mark = f"[comment {number}]" if kind == "comments" else f"[{number}]"
             text += mark
-            anchored += [f"{mark} {notes.get((kind, mark[1:-1]), '')}", ""]
+            anchored += [f"{mark} {notes.get((kind, number), '')}", ""]
         elif each.tag == _BOX:
             anchored += [*_lines(each, notes), ""]
     yield from (" ".join(text.split()), "", *anchored)
