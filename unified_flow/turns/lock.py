@@ -33,7 +33,7 @@ def take(descriptor: int, path: Path) -> None:
             if not left:
                 raise
             time.sleep(PAUSE_S)
-    if not os.path.samestat(path.stat(), os.fstat(descriptor)):
+    if not _lies_at(path, descriptor):
         raise FileNotFoundError(2, "it was replaced", str(path))
 
 
@@ -65,7 +65,7 @@ async def sole_user(path: Path) -> AsyncIterator[int]:
         descriptor = open_private(path, os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+            if _lies_at(path, descriptor):
                 break
             os.close(descriptor)  # the one before has removed it
         except BlockingIOError:
@@ -86,13 +86,20 @@ async def sole_user(path: Path) -> AsyncIterator[int]:
         os.close(descriptor)
 
 
+def _lies_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file is still the one at `path`."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    return False
+
+
 def remove_unused(path: Path, before: float) -> None:
     """Remove what `sole_user` has left, if it was written to before that Unix time. Raises OSError,
     BlockingIOError if somebody uses it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_mtime < before:
+        if _lies_at(path, descriptor) and os.fstat(descriptor).st_mtime < before:
             path.unlink()
     finally:
         os.close(descriptor)
