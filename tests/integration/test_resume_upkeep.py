@@ -20,6 +20,7 @@ import pytest
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.entry import short_id, turns_needed
+from interventions.errors import StorageError
 from interventions.home import lock_file
 from interventions.recovery import recover
 from interventions.storage.lock import FairLock
@@ -145,6 +146,22 @@ def test_who_stops_while_many_are_given_up_leaves_no_intervention_unmarked(
     assert 1 in given_up
     marked = {entry["turn_id"] for entry in open_entries(home) if entry.get("superseded")}
     assert marked == given_up
+
+
+def test_what_a_locked_queue_leaves_unmarked_is_marked_the_next_time(
+    home: Path, docs: Path
+) -> None:
+    ask(home, docs, synthesis=DOWN)
+    turns, impatient = turn_store(home), InterventionQueue(home, lock_timeout_s=0.05)
+    with FairLock(lock_file(home)).hold(5), pytest.raises(StorageError):
+        asyncio.run(housekeeping.abandon_all(turns, impatient, [1], ""))
+    (entry,) = open_entries(home)
+    assert (Turns(home).require(1).status, entry.get("superseded")) == ("abandoned", None)
+    again = ("unified_flow", "turns", "abandon", "--status", "failed", "--yes", "--json")
+    found = json.loads(cli(home, *again).stdout)
+    assert found == {"abandoned": 0, "superseded": 1, "refused": []}
+    assert "turn 1 was abandoned" in open_entries(home)[0]["superseded"]
+    assert json.loads(cli(home, *again).stdout)["superseded"] == 0
 
 
 def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Path) -> None:

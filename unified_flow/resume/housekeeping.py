@@ -13,7 +13,7 @@ from interventions.errors import QueueError
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
-from unified_flow.lib.threads import to_the_end
+from unified_flow.lib.threads import to_the_end, wait_for
 from unified_flow.resume.resumption import begin_run, open_turn, unwritable
 from unified_flow.turns.archive import TurnArchive, read_turn
 from unified_flow.turns.events import TurnAbandoned, this_process
@@ -66,21 +66,32 @@ async def abandon_all(
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[int, int, list[str]]:
     """Give all of them up: how many were, how many interventions are marked as superseded, and why
-    some were not. Raises StorageError. Cancelled, it marks those of the turns given up by then."""
+    some were not. Raises StorageError. Cancelled, it marks those of the turns given up by then;
+    killed, or with the queue locked, it leaves that to the next time, whichever turns that takes.
+    """
     given_up: dict[int, Turn] = {}
     refused: list[str] = []
+    archive = TurnArchive(turns)
+
+    def given_up_before(turn_id: int) -> Turn | None:
+        with suppress(RetrievalError):
+            turn = wait_for(archive.load(turn_id))
+            return turn if turn is not None and turn.status == "abandoned" else None
+        return None
 
     def supersede() -> int:
         """By entry, of which each may hold thousands of them."""
-        named = f"turn {turn_ids[0]} was" if len(turn_ids) == 1 else f"{len(given_up)} turns were"
-        archive, looked_at, marked = TurnArchive(turns), set[str](), 0
+        many = f"{len(given_up)} turns were" if len(given_up) > 1 else None
+        looked_at, marked = set[str](), 0
         for entry in filter(is_open, queue.entries()):
             turn = next((given_up[each] for each in turns_of(entry) if each in given_up), None)
+            if turn is None and not entry.get("superseded"):
+                turn = given_up_before(entry["turn_id"])
+                looked_at |= {e["id"] for e in queue.entries() if e.get("superseded")}
             if turn is not None:
                 keep = looked_at | awaited_by_others(turn, queue, archive)
-                marked += len(
-                    queue.supersede(turn.turn_id, _why(named, reason), keep=keep, via="cli")
-                )
+                why = _why(many or f"turn {turn.turn_id} was", reason)
+                marked += len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
                 looked_at |= {e["id"] for e in queue.entries() if is_about(e, turn.turn_id)}
         return marked
 
