@@ -75,7 +75,7 @@ def _folders(home: Path) -> Iterator[Finding]:
         elif not os.access(existing, os.R_OK | os.X_OK):
             yield Finding(f"{existing} cannot be read", fine=False, todo=f"chmod u+rwx {existing}")
         elif (found := obstacle(existing)) is not None:
-            yield Finding(found.what, fine=False, todo=found.todo)
+            yield Finding(str(found), fine=False, todo=found.hint)
 
 
 def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
-from interventions.storage.state import QueueState
+from interventions.storage.queue_file import QueueState
 from interventions.storage.store import EntryFigures, Limits, figures_of
 from interventions.times import from_text
 

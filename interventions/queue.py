@@ -56,7 +56,7 @@ from interventions.settings import queue_settings, retention_settings
 from interventions.storage.error_log import log_emergency, log_failure
 from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
-from interventions.storage.state import QueueState
+from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admission,
     AdmissionKind,

@@ -21,8 +21,7 @@ from interventions.queue import InterventionQueue
 from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
 from interventions.storage.queue_file import reading, salvage
-from interventions.storage.state import make_room
-from interventions.storage.store import Transaction
+from interventions.storage.store import Transaction, make_room
 from interventions.transitions import Actor
 
 # What the log adds to a failure, and the queue must not keep.

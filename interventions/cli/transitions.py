@@ -47,6 +47,20 @@ if TYPE_CHECKING:
     from interventions.queue import ChangeOptions, InterventionQueue
 
 
+def _duration(text: str) -> timedelta:
+    if not (duration := parse_duration(text)):
+        raise typer.BadParameter(f"{text!r} is no duration, such as 30m, 4h, 2d")
+    return duration
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return from_text(text)
+    except ValueError as error:
+        what = "has no time zone" if "zone" in str(error) else "is no time"
+        raise typer.BadParameter(f"{text!r} {what}; a time: 2026-01-31T09:00:00Z") from error
+
+
 _Query = Annotated[
     str | None, typer.Option("--query", help="All open ones that match, instead of ids.")
 ]
@@ -100,8 +114,14 @@ def dismiss(
 
 def snooze(
     ids: Ids = None,
-    for_: Annotated[str | None, typer.Option("--for", help="30m, 4h, 2d.")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="ISO 8601 time with a zone.")] = None,
+    duration: Annotated[
+        timedelta | None,
+        typer.Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d."),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(parser=_moment, metavar="TIME", help="ISO 8601 time with a zone."),
+    ] = None,
     until_n_more: Annotated[
         int | None,
         typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
@@ -110,12 +130,11 @@ def snooze(
     **flags: Unpack[BatchFlags],
 ) -> None:
     """Hear nothing of a failure for a while; it stays open and goes on counting."""
-    if sum(value is not None for value in (for_, until, until_n_more)) != 1:
+    if sum(value is not None for value in (duration, until, until_n_more)) != 1:
         ways = "--for 4h, --until TIME or --until-n-more 10"
         raise UsageError("say for how long, in one way", hint=ways)
     queue = the_queue(flags["home"])
-    duration, moment = _duration(for_), _moment(until)
-    one = partial(queue.snooze, duration=duration, until=moment, until_n_more=until_n_more)
+    one = partial(queue.snooze, duration=duration, until=until, until_n_more=until_n_more)
     each(queue, "snooze", ids, query, one, flags)
 
 
@@ -157,26 +176,6 @@ def undo(
 
 def _change(flags: ChangeFlags) -> ChangeOptions:
     return {"expected_version": flags["expected_version"], "by": flags["by"], "via": "cli"}
-
-
-def _duration(text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    duration = parse_duration(text)
-    if duration is None or not duration:
-        raise UsageError(f"{text!r} is no duration", hint="for example 30m, 4h, 2d")
-    return duration
-
-
-def _moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return from_text(text)
-    except ValueError as error:
-        what = "has no time zone" if "zone" in str(error) else "is no time"
-        example = "for example 2026-01-31T09:00:00Z"
-        raise UsageError(f"--until: {text!r} {what}", hint=example) from error
 
 
 def each(

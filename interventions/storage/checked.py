@@ -14,8 +14,7 @@ from interventions.home import (
     queue_file,
     transitions_file,
 )
-from interventions.storage.queue_file import read_state
-from interventions.storage.state import QueueState
+from interventions.storage.queue_file import QueueState, read_state
 from interventions.storage.turn_overflow import may_have_more
 
 

@@ -8,25 +8,17 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
+from interventions.errors import StorageError
 from interventions.home import open_private
 
 _BYTES = 64 * 1024
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-@dataclass(frozen=True)
-class Obstacle:
-    """What keeps a folder from being written to, and what to do about it."""
-
-    what: str
-    todo: str
-
-
-def obstacle(folder: Path) -> Obstacle | None:
-    """None if a file was written there, and removed."""
+def obstacle(folder: Path) -> StorageError | None:
+    """What keeps it from being written to; None if a file was written there, and removed."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".room_") as file:
             file.write(bytes(_BYTES))
@@ -35,7 +27,7 @@ def obstacle(folder: Path) -> Obstacle | None:
     except OSError as error:
         why = "no space left" if error.errno in _NO_ROOM else error.strerror or error
         todo = remedy(error) or f"chmod u+rwx {folder}"
-        return Obstacle(f"{folder} cannot be written: {why}", todo)
+        return StorageError(f"{folder} cannot be written: {why}", hint=todo)
     return None
 
 

@@ -32,12 +32,12 @@ from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import (
     REBUILD,
     Lines,
+    QueueState,
     decode,
     encode,
     read_state,
     storage_error,
 )
-from interventions.storage.state import QueueState
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
 from interventions.storage.turn_overflow import (
     ACTION,

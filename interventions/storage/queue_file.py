@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from interventions.entry import Entry, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.storage import jsonl
-from interventions.storage.state import QueueState
 
 VERSION = 1
 REBUILD = "run `interventions doctor`: it rebuilds the queue from the logs"
@@ -24,6 +23,23 @@ _KNOWN = ("version", "interventions", "transitions", "dropped", "admitted")
 
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """All that is in the queue, in the order in which it was accepted.
+
+    `dropped` counts by reason, `admitted` by kind. `transitions` are those of the last change.
+    `extra` is what a newer version wrote beside them. `unusable` are entries that a hand or another
+    program has damaged, each with what is wrong. Nothing in it may be changed in place.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    dropped: dict[str, int] = field(default_factory=dict)
+    admitted: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+    transitions: tuple[Transition, ...] = ()
+    unusable: tuple[tuple[Any, str], ...] = ()
 
 
 def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from interventions.entry import MOST, Entry, Transition
+from interventions.entry import MOST, Entry, Transition, closed_at, is_open
 from interventions.errors import ArgumentError, expect
-from interventions.storage.state import QueueState, make_room
+from interventions.storage.queue_file import QueueState
 from interventions.times import from_text
 
 
@@ -68,6 +68,21 @@ def figures_of(entry: Entry) -> EntryFigures:
         took = from_text(resolved_at) - from_text(entry["created_at"])
         hours = took.total_seconds() / 3600
     return EntryFigures(hours, bool(entry.get("regression_of")))
+
+
+def make_room(
+    entries: tuple[Entry, ...], max_size: int, changed: Collection[str] = ()
+) -> tuple[tuple[Entry, ...], list[Entry]]:
+    """(entries that stay, entries for the archive): at most `max_size` stay, all open ones, and
+    those with an id in `changed`."""
+    excess = len(entries) - max_size
+    if excess <= 0:
+        return entries, []
+    may_leave = (e for e in entries if not is_open(e) and e["id"] not in changed)
+    closed = sorted(may_leave, key=closed_at)
+    leaving = closed[:excess]
+    gone = {entry["id"] for entry in leaving}
+    return tuple(entry for entry in entries if entry["id"] not in gone), leaving
 
 
 @dataclass

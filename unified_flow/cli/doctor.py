@@ -119,7 +119,7 @@ def _folders(home: Path) -> Iterator[Finding]:
             yield Finding(folder.name, False, f"{folder}: {exc.strerror}", hint)
             continue
         if (found := obstacle(folder)) is not None:
-            yield Finding(folder.name, False, found.what, found.todo)
+            yield Finding(folder.name, False, str(found), found.hint)
         else:
             yield Finding(folder.name, True, f"{folder} can be written")
 

@@ -17,7 +17,7 @@ from interventions.entry import (
     was_resolved,
 )
 from interventions.errors import LockTimeoutError
-from interventions.storage.state import QueueState
+from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admit,
     EntryFigures,

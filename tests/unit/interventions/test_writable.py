@@ -41,4 +41,4 @@ def test_a_full_disk_is_called_one_and_nothing_is_left_on_it(
 def test_a_folder_that_is_not_there_is_no_full_disk(tmp_path: Path) -> None:
     found = obstacle(tmp_path / "gone")
     assert found is not None
-    assert "cannot be written: No such file" in found.what
+    assert "cannot be written: No such file" in str(found)
