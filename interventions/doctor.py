@@ -113,7 +113,8 @@ def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
         yield Finding(what, fine=False, mended=True)
         if found.given_up:
             what = f"no file knows what these were: {', '.join(found.given_up)}"
-            yield Finding(what, fine=False, mended=True)
+            todo = "they are lost; a backup of shared_state/ may have them"
+            yield Finding(what, fine=False, todo=todo)
 
 
 def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 
 from interventions.entry import Entry, is_open, short_ids, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
-from interventions.plaintext import one_line
+from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.contract import RetryFailedError
 from monitor.core.snapshot import Clock
@@ -59,12 +60,14 @@ class ChangeOutcome:
         """`resolved 2: a1b2c3, d4e5f6`"""
         return f"{self.action} {len(self.done)}: {_names(self.done)}"
 
-    def problems(self, most: int) -> list[str]:
-        """A line for those refused for one reason, and one for those that were not tried."""
+    def problems(self, most: int, home: Path) -> list[str]:
+        """A line for those refused for one reason, and one for those that were not tried; commands
+        in them find this home, wherever they are typed."""
         by_reason: dict[str, list[Entry]] = {}
         for one in self.refused:
             by_reason.setdefault(one.why, []).append(one.entry)
-        lines = [f"{_names(entries)}: {why}" for why, entries in list(by_reason.items())[:most]]
+        shown = list(by_reason.items())[:most]
+        lines = [f"{_names(entries)}: {for_home(why, home)}" for why, entries in shown]
         if len(by_reason) > most:
             lines.append(f"and {sum(map(len, list(by_reason.values())[most:]))} more")
         if self.not_tried:

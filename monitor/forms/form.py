@@ -265,7 +265,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
         done = len(self.state.done)
         lines = [f"{self.DONE} {done}"] if done else []
-        lines += [*self.remarks, *outcome.problems(_MOST_SHOWN)]
+        lines += [*self.remarks, *outcome.problems(_MOST_SHOWN, self.queue.home)]
         if newer:
             lines.append("ctrl+o goes on all the same")
         self.show_targets()

@@ -121,7 +121,7 @@ class EntryScreen(Screen[None]):
             self.apply_changes(outcome.done)
             lines = [f"{outcome}{hint}", *outcome.remarks]
             self.notify_once("\n".join(lines), "warning" if outcome.remarks else "information")
-        if problems := outcome.problems(_MOST_PROBLEMS):
+        if problems := outcome.problems(_MOST_PROBLEMS, self.state.source.home):
             self.notify_once("\n".join(problems), "error")
 
     @work(group="undo", exclusive=True)

@@ -14,6 +14,7 @@ import typer
 from interventions.cli.terminal import Code, say
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
+from interventions.plaintext import for_home
 from interventions.retry.entry_points import describe_lost_turns, find_turn_reader, with_lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
@@ -63,7 +64,7 @@ def doctor(
         for finding in findings:
             say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}")
             if finding.hint and not finding.ok:
-                say(f"    {finding.hint}")
+                say(f"    {for_home(finding.hint, home)}")
     wrong = [finding.name for finding in findings if not finding.ok]
     if wrong:
         raise typer.Exit(Code.QUEUE if "queue" in wrong else Code.FAILED)

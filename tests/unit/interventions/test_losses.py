@@ -123,7 +123,9 @@ def test_what_nothing_knows_any_more_is_given_up_by_name(
     queue_file(home).unlink()
     with pytest.raises(CorruptQueueError, match="GONE"):
         queue.entries()
-    assert any(str(name) in finding.what for finding in examine(queue, mend=True))
+    mended = CliRunner().invoke(app, ["doctor", "--home", str(home)])
+    assert mended.exit_code == 4
+    assert str(name) in mended.stdout
     assert queue.entries() == ()
     assert queue.put(make()).kind == "accepted"
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from interventions.entry import Entry, complete
-from interventions.errors import ConflictError, StorageError
+from interventions.errors import ConflictError, CorruptQueueError, StorageError
 from interventions.retry.entry_points import RetryFailedError
 from monitor.core.app_state import ChangeOutcome, InputError, apply
 
+HOME = Path("/srv/flow")
 ENTRIES = [
     complete({"id": f"int_1_{name * 6}", "created_at": "2026-01-01T00:00:00Z"}) for name in "abc"
 ]
@@ -36,7 +39,13 @@ def _with(error: Exception) -> ChangeOutcome:
 def test_one_that_is_refused_leaves_the_others(error: Exception, why: str) -> None:
     outcome = _with(error)
     assert outcome.done == (ENTRIES[0], ENTRIES[2])
-    assert outcome.problems(5) == [f"bbbbbb: {why}"]
+    assert outcome.problems(5, HOME) == [f"bbbbbb: {why}"]
+
+
+def test_the_command_that_mends_the_file_finds_this_home() -> None:
+    corrupt = CorruptQueueError("CORRUPT: x", hint="run `interventions doctor`")
+    said = _with(corrupt).problems(5, HOME)[0]
+    assert said == f"bbbbbb: CORRUPT: x (run `interventions doctor --home {HOME}`)"
 
 
 def test_after_trouble_with_the_file_the_rest_is_not_tried() -> None:
