@@ -42,8 +42,8 @@ class NotificationSettings:
 
 @dataclass(frozen=True)
 class RetentionSettings:
-    """What `interventions doctor` lets go of (the archive), and `turns prune` (the rest); 0 keeps
-    everything. A MB is 1,000,000 bytes."""
+    """What `interventions doctor` lets go of (the archive), and `turns prune` (the rest). 0 keeps
+    everything, where it is the default. A MB is 1,000,000 bytes."""
 
     archive_days: float = described(0.0, "days that a closed intervention stays in the archive")
     archive_entries: int = described(0, "closed interventions that stay in the archive")
@@ -117,10 +117,17 @@ def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
     try:
         converted = _convert(value, known[name])
     except (ValueError, TypeError, KeyError) as error:
-        kind = type(known[name]).__name__
-        raise SettingsError(f"{source} must be a {kind}, not {value!r}") from error
+        kind = _kind(known[name])
+        raise SettingsError(f"{source} must be {kind}, not {value!r}") from error
     changed: dict[str, Any] = {name: converted}
     return replace(settings, **changed)
+
+
+def _kind(default: Any) -> str:
+    if isinstance(default, bool | str):
+        return "true or false" if isinstance(default, bool) else "a text"
+    number = "a whole number" if isinstance(default, int) else "a number"
+    return f"{number} above 0" if default else f"{number}, at least 0"
 
 
 def _convert(value: Any, default: Any) -> Any:

@@ -39,7 +39,7 @@ from interventions.home import (
 from interventions.storage import jsonl
 from interventions.storage.queue_file import reading
 from interventions.storage.store import EntryFigures, figures_of
-from interventions.times import from_text, to_text, utc_now
+from interventions.times import earlier, from_text, to_text, utc_now
 
 _VERSION = 4
 _SCHEMA = """
@@ -224,7 +224,7 @@ class History:
     def closed_before(self, days: float, most: int) -> str:
         """Archived entries that were closed before then are to go: more than `days` ago, or more
         than the latest `most`; 0 keeps all."""
-        oldest = to_text(utc_now() - timedelta(days=days)) if days else ""
+        oldest = to_text(earlier(utc_now(), timedelta(days=days))) if days else ""
         sql = "SELECT closed_at FROM entry WHERE at > 0 ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
         rows = self._archive_rows(sql, most - 1) if most else []
         return max([oldest, *(str(row[0]) for row in rows)])

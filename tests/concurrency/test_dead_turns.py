@@ -129,6 +129,8 @@ def test_what_ctrl_c_has_stopped_needs_nobody_and_goes_on_too(
     model_server.script = script(planner=COMPLETE)
     assert "cut off in synthesis" in cli.run("unified_flow", "turns", "recover").stdout
     assert open_entries(home) == []
+    refused = cli.run("unified_flow", "turns", "recover", "--canary", "1", code=2)
+    assert "use it with --all" in refused.stderr
     refused = cli.run("unified_flow", "resume", "--interrupted", "--model", "other", code=2)
     assert "besides --interrupted only --note" in " ".join(refused.stderr.split())
     done = cli.run("unified_flow", "resume", "--interrupted")

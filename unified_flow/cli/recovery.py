@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interventions.cli.terminal import note, say
+from interventions.cli.terminal import UsageError, note, say
 from interventions.entry import short_id
 from interventions.errors import NotFoundError
 from interventions.home import find_home
@@ -72,6 +72,8 @@ def recover(
     from unified_flow.lib.threads import wait_for
     from unified_flow.stores import turn_store
 
+    if canary is not None and not everything:
+        raise UsageError("--canary says which of many turns goes first: use it with --all")
     place = find_home(home)
     turns, queue = turn_store(place), queue_at(place)
     gone = wait_for(unended_turns(turns))

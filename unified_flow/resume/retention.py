@@ -11,6 +11,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import error_log_folder
 from interventions.settings import RetentionSettings
+from interventions.times import earlier
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.resume.housekeeping import prunable
 from unified_flow.turns.events import stamp
@@ -37,7 +38,7 @@ def prune_rest(
 ) -> Outdated:
     """Conversations of which the last answer is too old, and logs that are too old, or beyond what
     all of them may take. Raises RetrievalError and OSError."""
-    last = stamp(now - timedelta(days=keep.sessions_days)) if keep.sessions_days else ""
+    last = stamp(earlier(now, timedelta(days=keep.sessions_days))) if keep.sessions_days else ""
     old = [each.session_id for each in sessions.sessions(ANY) if each.last_at < last]
     logs = _logs(queue, keep, now)
     if not dry_run:
@@ -55,7 +56,8 @@ def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> l
     paths = [*error_log_folder(queue.home).glob("????-??-??.jsonl"), *QueryLog(queue.home).aside()]
     logs = sorted((path.stem[-10:], path.stat().st_size, path) for path in paths)
     beyond = sum(size for _, size, _ in logs) - keep.logs_mb * MB if keep.logs_mb else 0
-    oldest = f"{now - timedelta(days=keep.logs_days):%F}" if keep.logs_days else ""
+    age = timedelta(days=keep.logs_days)
+    oldest = earlier(now, age).date().isoformat() if age else ""
     failed = (each["created_at"][:10] for each in queue.entries() if is_open(each))
     needed = min([f"{now:%F}", *failed])
     gone = []
