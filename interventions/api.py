@@ -169,13 +169,8 @@ def _request(fields: dict[str, Any]) -> InterventionRequest:
     from interventions.admission.request import validated
 
     error_type = "LimitExceeded" if fields.get("type") == "limit_exceeded" else "Error"
-    defaults = {
-        "session_id": "unknown",
-        "turn_id": 0,
-        "error_message": "",
-        "error_type": error_type,
-    }
-    whole = {**defaults, **fields}
+    defaults = {"session_id": "unknown", "turn_id": 0, "error_message": ""}
+    whole = {**defaults, "error_type": error_type, **fields}
     error = sys.exception()
     if error is not None and whole["error_type"] == type(error).__name__:
         whole = {**vars(capture(error)), **whole}

@@ -414,16 +414,14 @@ def worst_first(entries: Iterable[Entry]) -> list[Entry]:
 def latest_failure(entry: Entry) -> Entry | Sample:
     """The latest failure of the entry's own turn: after a retry it may be another one than the
     failure that the entry began with."""
-    found = [_as_sample(entry["type"], entry.get("latest_sample"))]
-    found += [_as_sample(row.get("type", ""), row.get("sample")) for row in entry["merged"]]
-    again = [one for one in found if one.get("turn_id") == entry["turn_id"] != 0]
-    if not again:
-        return entry
-    return max(again, key=lambda sample: str(sample.get("created_at")))
-
-
-def _as_sample(kind: str, sample: Sample | None) -> Sample:
-    return {**sample, "type": kind} if isinstance(sample, dict) else {}
+    samples = [(entry["type"], entry["latest_sample"])]
+    samples += [(row.get("type", ""), row.get("sample")) for row in entry["merged"]]
+    again: list[Sample] = [
+        {**sample, "type": kind}
+        for kind, sample in samples
+        if sample and sample.get("turn_id") == entry["turn_id"] != 0
+    ]
+    return max(again, key=lambda sample: str(sample.get("created_at")), default=entry)
 
 
 def short_id(intervention_id: str) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from statistics import median
 from typing import Literal, TypedDict
 
-from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
+from interventions.entry import ESCALATION, SEVERITIES, is_open, is_snoozed
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import EntryFigures, Limits, figures_of
 from interventions.times import from_text
@@ -49,21 +49,25 @@ def health(
     emergency logs, by reason."""
     unresolved = [entry for entry in state.entries if is_open(entry)]
     failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
+    oldest = min((from_text(entry["created_at"]) for entry in unresolved), default=now)
     everything = [*archived, *map(figures_of, state.entries)]
+    hours = [one.hours_to_resolve for one in everything if one.hours_to_resolve is not None]
+    # The larger of both: the queue counts what it could write, the emergency log knows the rest.
+    dropped = Counter(state.dropped) | Counter(logged)
     severities = Counter(entry["severity"] for entry in unresolved)
     return {
         "total": len(state.entries),
         "unresolved": len(unresolved),
         "by_priority": {name: severities[name] for name in SEVERITIES},
-        "oldest_unresolved_age_hours": _oldest_hours(unresolved, now),
+        "oldest_unresolved_age_hours": _hours((now - oldest).total_seconds() / 3600),
         "queue_health": grade(len(unresolved)),
         "snoozed": sum(1 for entry in unresolved if is_snoozed(entry, now)),
         "accepted": state.admitted.get("accepted", 0),
         "merged": state.admitted.get("merged", 0),
         "counted": state.admitted.get("counted", 0),
-        "dropped": _dropped(state, logged),
+        "dropped": dict(sorted(dropped.items())),
         "regressions": sum(one.regression for one in everything),
-        "median_hours_to_resolve": _median_hours(everything),
+        "median_hours_to_resolve": _hours(median(hours)) if hours else None,
         "sessions": _largest(entry["session_id"] for entry in failures),
         "error_types": _largest(entry["error_type"] for entry in failures),
         "limits": asdict(limits),
@@ -76,21 +80,9 @@ def grade(unresolved: int) -> Literal["healthy", "warning", "critical"]:
     return "warning" if unresolved < CRITICAL_FROM else "critical"
 
 
-def _oldest_hours(unresolved: list[Entry], now: datetime) -> float:
-    """0 when nothing is open, and never negative after a clock was set back."""
-    oldest = min((from_text(entry["created_at"]) for entry in unresolved), default=now)
-    return round(max((now - oldest).total_seconds(), 0.0) / 3600, 3)
-
-
-def _dropped(state: QueueState, logged: Mapping[str, int]) -> dict[str, int]:
-    """By reason. The queue counts what it could write; the emergency log knows the rest."""
-    names = sorted({*logged, *state.dropped})
-    return {name: max(logged.get(name, 0), state.dropped.get(name, 0)) for name in names}
-
-
-def _median_hours(figures: Iterable[EntryFigures]) -> float | None:
-    hours = [one.hours_to_resolve for one in figures if one.hours_to_resolve is not None]
-    return round(max(median(hours), 0.0), 3) if hours else None
+def _hours(hours: float) -> float:
+    """Never negative after a clock was set back."""
+    return round(max(hours, 0.0), 3)
 
 
 def _largest(names: Iterable[str]) -> dict[str, int]:

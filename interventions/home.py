@@ -78,12 +78,15 @@ def error_log_folder(home: Path) -> Path:
 
 def error_logs(home: Path, beginning: str = "") -> list[Path]:
     """Those that exist and whose names begin so, the oldest first."""
-    folder = error_log_folder(home)
+    return _named(error_log_folder(home), beginning, ".jsonl")
+
+
+def _named(folder: Path, beginning: str, ending: str) -> list[Path]:
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 - asked by every command
     except FileNotFoundError:
         return []
-    return [folder / n for n in names if n.startswith(beginning) and n.endswith(".jsonl")]
+    return [folder / n for n in names if n.startswith(beginning) and n.endswith(ending)]
 
 
 @lru_cache(maxsize=16)
@@ -138,11 +141,7 @@ def open_temporary(path: Path | str) -> tuple[int, str]:
 
 def temporary_files(path: Path) -> list[Path]:
     """Those of `open_temporary`: left over, if nobody else holds the lock of `path`."""
-    with suppress(FileNotFoundError):
-        beginning = f".{path.stem}."
-        names = sorted(os.listdir(path.parent))  # noqa: PTH208
-        return [path.parent / n for n in names if n.startswith(beginning) and n.endswith(".tmp")]
-    return []
+    return _named(path.parent, f".{path.stem}.", ".tmp")
 
 
 def sweep_temporary(path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 
 _JOINERS = "\u00ad\u200c\u200d"
@@ -60,13 +62,8 @@ def fit(text: str, width: int) -> str:
     missing = width - cells(text)
     if missing >= 0:
         return text + " " * missing
-    kept, used = [], 0
-    for character in text:
-        used += cells(character)
-        if used > width - 1:
-            break
-        kept.append(character)
-    cut = "".join(kept) + "…"
+    used = list(accumulate(map(cells, text)))
+    cut = text[: bisect_right(used, width - 1)] + "…"
     return cut + " " * (width - cells(cut))
 
 

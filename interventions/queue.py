@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from functools import partial
 from heapq import merge
 from itertools import islice
 from math import inf
@@ -95,30 +94,27 @@ class InterventionQueue:
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
     found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
+    `limits` are the fields of `Limits`: `max_size` and others.
     """
 
     def __init__(
         self,
         home: Path | str | None = None,
         *,
-        max_size: int = 50,
-        max_per_session: int = 5,
-        max_per_error_type: int = 10,
-        max_escalations_per_session: int = 20,
         lock_timeout_s: float = 5.0,
         store: Store | None = None,
+        **limits: int,
     ) -> None:
         place = _home(home)
         expect("lock_timeout_s", lock_timeout_s, int, float)
         if not 0 <= lock_timeout_s < inf:
             raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
-        limits = Limits(max_size, max_per_session, max_per_error_type, max_escalations_per_session)
 
         def archive_kept() -> tuple[float, int]:
             keep = retention_settings(place)
             return keep.archive_days, keep.archive_entries
 
-        self.home, self.limits, self.lock_timeout_s = place, limits, lock_timeout_s
+        self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = FileStore(place, archive_kept) if store is None else store
         self._logs = self.store if isinstance(self.store, History) else History(place)
 
@@ -157,8 +153,7 @@ class InterventionQueue:
 
     def resolve(self, intervention_id: str, note: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Close it as solved, unverified. ConflictError when it is closed."""
-        fields = partial(transitions.resolve, note=_note(note))
-        return self._change("resolve", intervention_id, fields, **options)
+        return self._change(transitions.resolve, intervention_id, options, note=_note(note))
 
     def close_retried(
         self, ids: Collection[str], note: str, *, outcome: str, **options: Unpack[ActorOptions]
@@ -181,8 +176,8 @@ class InterventionQueue:
         self, intervention_id: str, note: str = "", **options: Unpack[ChangeOptions]
     ) -> Entry:
         """Close it as not worth fixing; it never counts as solved."""
-        fields = partial(transitions.dismiss, note=_clean("note", note))
-        return self._change("dismiss", intervention_id, fields, **options)
+        clean = _clean("note", note)
+        return self._change(transitions.dismiss, intervention_id, options, note=clean)
 
     def supersede(
         self, turn_id: int, why: str, *, keep: Container[str] = (), **options: Unpack[ActorOptions]
@@ -211,29 +206,24 @@ class InterventionQueue:
         **options: Unpack[ChangeOptions],
     ) -> Entry:
         """Exactly one of the three. It stays open; more of the same are counted on it."""
-        fields = partial(
-            transitions.snooze, until=until, duration=duration, until_n_more=until_n_more
-        )
-        return self._change("snooze", intervention_id, fields, **options)
+        when = {"until": until, "duration": duration, "until_n_more": until_n_more}
+        return self._change(transitions.snooze, intervention_id, options, **when)
 
     def reopen(self, intervention_id: str, **options: Unpack[ChangeOptions]) -> Entry:
         """Raises ConflictError when it is open, LimitError when it would pass a limit."""
-        return self._change("reopen", intervention_id, transitions.reopen, **options)
+        return self._change(transitions.reopen, intervention_id, options)
 
     def assign(
         self, intervention_id: str, owner: str | None, **options: Unpack[ChangeOptions]
     ) -> Entry:
         """`owner=None` takes it from its owner."""
         name = _clean("owner", owner, 100) or None if owner is not None else None
-        fields = partial(transitions.assign, owner=name)
-        return self._change("assign", intervention_id, fields, **options)
+        return self._change(transitions.assign, intervention_id, options, owner=name)
 
     def undo(
         self,
         intervention_id: str | None = None,
-        *,
-        expected_version: int | None = None,
-        **options: Unpack[ActorOptions],
+        **options: Unpack[ChangeOptions],
     ) -> tuple[Transition, Entry]:
         """Take back the last transition, of this entry or of all: (what was undone, the entry now).
 
@@ -255,7 +245,7 @@ class InterventionQueue:
                     "there is nothing to undo", hint="history: interventions history"
                 )
             line, before = found
-            self.check_version(before, expected_version)
+            self.check_version(before, actor.expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor)
             work.to_journal[-1]["undoes"] = line["transition_id"]
         return line, after
@@ -359,19 +349,17 @@ class InterventionQueue:
 
     def _change(
         self,
-        action: str,
+        action: Callable[..., EntryFields],
         intervention_id: str,
-        fields_of: Callable[[Entry, Actor], EntryFields],
-        *,
-        expected_version: int | None = None,
-        **options: Unpack[ActorOptions],
+        options: ChangeOptions,
+        **given: Any,
     ) -> Entry:
-        """The entry after the change."""
+        """The entry after an action of `transitions.py` with what was given for it."""
         actor = Actor.current(**options)
         with self._transaction() as work:
             before = self._find(work.state.entries, intervention_id)
-            self.check_version(before, expected_version)
-            return self._write(work, action, before, fields_of(before, actor), actor)
+            self.check_version(before, actor.expected_version)
+            return self._write(work, action.__name__, before, action(before, actor, **given), actor)
 
     def _write(
         self,

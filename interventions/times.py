@@ -36,15 +36,11 @@ def from_text(text: str) -> datetime:
 
 def parse_duration(text: str) -> timedelta | None:
     """None when it is no duration."""
-    seconds, position = 0.0, 0
-    for part in _PART.finditer(text):
-        if part.start() != position:
-            return None
-        seconds += float(part[1]) * _UNIT_S[part[2].lower()]
-        position = part.end()
+    if not text or _PART.sub("", text):
+        return None
+    seconds = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PART.findall(text))
     # Longer than timedelta knows is no duration either.
-    fits = position and position == len(text) and seconds < timedelta.max.total_seconds()
-    return timedelta(seconds=seconds) if fits else None
+    return timedelta(seconds=seconds) if seconds < timedelta.max.total_seconds() else None
 
 
 def earlier(moment: datetime, by: timedelta) -> datetime:

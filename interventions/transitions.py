@@ -40,12 +40,16 @@ class Actor:
     at: datetime
     via: str
     host: str
+    expected_version: int | None = None
 
     @classmethod
-    def current(cls, *, by: str | None = None, via: str = "library") -> Actor:
+    def current(
+        cls, *, by: str | None = None, via: str = "library", expected_version: int | None = None
+    ) -> Actor:
         expect("by", by, str, NoneType)
         expect("via", via, str)
-        return cls(redact_text(by, 100) if by else _user(), utc_now(), via, socket.gethostname())
+        name = redact_text(by, 100) if by else _user()
+        return cls(name, utc_now(), via, socket.gethostname(), expected_version)
 
     def line(self, action: str, intervention_id: str | None = None) -> Transition:
         """What every line of the journal has."""

@@ -172,17 +172,12 @@ def _fields_of(kind: type, failure: Entry) -> dict[str, Any]:
 def _small_sample(failure: Entry) -> Sample:
     """A merged failure's sample is short, so that a merged entry stays within bounds."""
     sample = sample_of(failure)
-    if (traceback := sample.get("traceback")) is not None:
-        sample["traceback"] = _short(traceback)
-    sample["error_message"] = _short(failure["error_message"])
+    for name in ("error_message", "traceback"):
+        if len(text := failure[name] or "") > _MERGED_TEXT:
+            sample[name] = text[:_MERGED_TEXT] + "[... whole in the error log]"
     if len(str(sample.get("context", ""))) > _MERGED_TEXT:
         sample["context"] = {"...": "[whole in the error log]"}
     return sample
-
-
-def _short(text: str) -> str:
-    cut = len(text) > _MERGED_TEXT
-    return text[:_MERGED_TEXT] + "[... whole in the error log]" if cut else text
 
 
 def _merge(rows: list[MergedFailure], failure: Entry, turns: list[int]) -> list[MergedFailure]:

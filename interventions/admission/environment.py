@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
-
-_dirty: dict[Path, tuple[tuple[int, ...], bool | None]] = {}
 
 
 def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -72,14 +70,12 @@ def is_dirty(folder: Path) -> bool | None:
     if git_folder is None:
         return None
     # `logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called.
-    marks = tuple(_changed_ns(git_folder / name) for name in ("HEAD", "index", "logs/HEAD"))
-    known = _dirty.get(folder)
-    if known is None or known[0] != marks:
-        known = _dirty[folder] = marks, _ask_git(folder)
-    return known[1]
+    return _ask_git(folder, *(_changed_ns(git_folder / n) for n in ("HEAD", "index", "logs/HEAD")))
 
 
-def _ask_git(folder: Path) -> bool | None:
+@lru_cache(maxsize=16)
+def _ask_git(folder: Path, *marks: int) -> bool | None:
+    """Again when one of the marks is another."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), "status", "--porcelain", "-uno"],

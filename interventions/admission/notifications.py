@@ -111,15 +111,12 @@ def main() -> None:
 
 def deliver(task: dict[str, Any]) -> list[str]:
     """What went wrong, in words; empty when everything was delivered."""
-    trouble = []
-    if task["command"]:
-        trouble += _run(task["command"], task["message"], task["timeout_s"])
-    if task["url"]:
-        trouble += _apprise(task["url"], task["message"], task["timeout_s"])
-    return trouble
+    channels = ((_run, task["command"]), (_apprise, task["url"]))
+    found = [send(to, task["message"], task["timeout_s"]) for send, to in channels if to]
+    return [trouble for trouble in found if trouble]
 
 
-def _run(command: str, message: dict[str, Any], timeout_s: float) -> list[str]:
+def _run(command: str, message: dict[str, Any], timeout_s: float) -> str:
     try:
         words = shlex.split(command)
         process = subprocess.Popen(
@@ -131,41 +128,39 @@ def _run(command: str, message: dict[str, Any], timeout_s: float) -> list[str]:
             start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
-        return [f"the command {redact_text(command, 200)!r} cannot be started: {error}"]
+        return f"the command {redact_text(command, 200)!r} cannot be started: {error}"
     try:
         process.communicate(json.dumps(message).encode() + b"\n", timeout=timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        return [f"{words[0]} took longer than {timeout_s:g} s"]
-    return [f"{words[0]} exited with {process.returncode}"] if process.returncode else []
+        return f"{words[0]} took longer than {timeout_s:g} s"
+    return f"{words[0]} exited with {process.returncode}" if process.returncode else ""
 
 
-def _apprise(url: str, message: dict[str, Any], timeout_s: float) -> list[str]:
+def _apprise(url: str, message: dict[str, Any], timeout_s: float) -> str:
     """Its plug-ins have time-outs of their own, each; a thread can be left behind."""
-    results: list[list[str]] = []
+    results = [f"apprise took longer than {timeout_s:g} s"]
     thread = Thread(target=lambda: results.append(_send_to_apprise(url, message)), daemon=True)
     thread.start()
     thread.join(timeout_s)
-    return results[0] if results else [f"apprise took longer than {timeout_s:g} s"]
+    return results[-1]
 
 
-def _send_to_apprise(url: str, message: dict[str, Any]) -> list[str]:
+def _send_to_apprise(url: str, message: dict[str, Any]) -> str:
     try:
         apprise: Any = import_module("apprise")
     except ImportError:
-        return ["apprise is not installed: pip install 'unified-flow[notify]'"]
+        return "apprise is not installed: pip install 'unified-flow[notify]'"
     note = f" (was resolved: {message['regression_note']})" if message["regression_of"] else ""
     title = f"{message['event'].replace('_', ' ')}: {message['phase']} {message['error_type']}"
-    body = (
-        f"{message['error_message']}{note}\n{message['occurrences']} x, "
-        f"interventions show {message['short_id']}"
-    )
+    seen = f"{message['occurrences']} x, interventions show {message['short_id']}"
+    body = f"{message['error_message']}{note}\n{seen}"
     try:
         delivered = apprise.Apprise([url]).notify(title=title, body=body)
     except Exception as error:  # noqa: BLE001 - a plug-in's own code may raise anything
-        return [redact_text(f"apprise: {type(error).__name__}: {error}", 500)]
-    return [] if delivered else ["apprise could not deliver it"]
+        return redact_text(f"apprise: {type(error).__name__}: {error}", 500)
+    return "" if delivered else "apprise could not deliver it"
 
 
 if __name__ == "__main__":

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from interventions import transitions
 from interventions.admission.decision import count_onto, decide
@@ -83,10 +81,9 @@ def _with_unique_id(failure: Entry, state: QueueState, store: Store) -> Entry:
 def _holder(state: QueueState, failure_id: str) -> str | None:
     """The id of the entry of the queue that has this very failure, as itself or as a sample."""
     for entry in state.entries:
-        rows = (row.get("sample") or {} for row in entry["merged"])
-        samples: Iterable[Mapping[str, Any]] = (entry, entry.get("latest_sample") or {}, *rows)
-        if any(sample.get("id") == failure_id for sample in samples):
-            return str(entry["id"])
+        samples = [entry["latest_sample"], *(row.get("sample") for row in entry["merged"])]
+        if failure_id in (entry["id"], *(one.get("id") for one in samples if one)):
+            return entry["id"]
     return None
 
 
