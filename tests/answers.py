@@ -17,6 +17,7 @@ from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.recording import Recording, recorded
 from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.events import TurnSalvaged
 from unified_flow.turns.journal import encode
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import sealed
@@ -32,7 +33,7 @@ from unified_flow.turns.results import (
     ToolRequest,
     Verdict,
 )
-from unified_flow.turns.store import Salvaged, TurnStore
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_index import TurnQuery
 from unified_flow.wiring import wire
@@ -163,7 +164,7 @@ class Turns:
     def recorded(self, turn_id: int) -> Recording:
         return wait_for(recorded(self.store, turn_id))
 
-    def salvage(self, turn_id: int) -> Salvaged:
+    def salvage(self, turn_id: int) -> tuple[int, TurnSalvaged]:
         return wait_for(housekeeping.salvage(self.store, turn_id))
 
     def open(self, turn_id: int) -> Ledger:

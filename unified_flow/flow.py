@@ -24,6 +24,7 @@ from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wir
 from unified_flow.errors.safe_messages import safe_message
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases.errors import PhaseError
+from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import HistoryRead, TurnStarted, this_process
 from unified_flow.turns.input_checks import (
     checked_channel,
@@ -35,7 +36,6 @@ from unified_flow.turns.input_checks import (
 )
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.results import PriorTurn
-from unified_flow.turns.sessions.deliveries import turn_that_answered
 from unified_flow.turns.store import Delivery
 from unified_flow.turns.turn import Turn
 
@@ -167,11 +167,19 @@ class UnifiedFlow:
     async def _answered_before(
         self, asked: Mapping[str, str], log: LogRequest | None
     ) -> Turn | None:
-        """The turn that answered this very message, if it was delivered before."""
-        turn = await turn_that_answered(self.services.sessions, self.services.turns, **asked)
-        if turn is not None:
-            log_request(turn, None, self.services, log)
-        return turn
+        """The turn that answered this very message, if it was delivered before, as a chat's webhook
+        does that got no answer in time. None also if its journal is gone or damaged: the message is
+        answered again then, and kept once."""
+        services = self.services
+        turn_id = await asyncio.to_thread(services.sessions.answered, **asked)
+        if turn_id is None:
+            return None
+        with suppress(RetrievalError):
+            turn = await TurnArchive(services.turns).load(turn_id)
+            if turn is not None and turn.status == "answered":
+                log_request(turn, None, services, log)
+                return turn
+        return None
 
     async def _refresh_documents(self, run: TurnRun) -> None:
         """Raises InputError where there is nothing to answer from."""

@@ -219,10 +219,11 @@ def _queue(services: Services) -> str:
 
 async def _dead_turns(services: Services) -> list[Finding]:
     """Turns whose process died, which are reported now; nothing where all is well."""
-    from unified_flow.engine.dead_turns import report_dead_turns, unended_turns
+    from unified_flow.engine.dead_turns import report_dead_turns
+    from unified_flow.turns.archive import TurnArchive
 
     turns = services.turns
-    gone = await unended_turns(turns)
+    gone = [row["turn_id"] for row in await TurnArchive(turns).cut_off()]
     dead = await report_dead_turns(turns, services.queue, services.query_log, among=gone)
     return [Finding("cut off", False, described(dead), RECOVER_ALL)] if dead else []
 

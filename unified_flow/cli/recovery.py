@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from unified_flow.engine.dead_turns import DeadTurn
     from unified_flow.engine.services import Services
-    from unified_flow.turns.turn_index import TurnRow
 
 ALL = "unified-flow turns recover --all"
 SHOWN = 5
@@ -66,62 +64,40 @@ def recover(
     unified-flow turns recover
     unified-flow turns recover --all
     """
+    from interventions.cli.retry import retry_turns
     from interventions.queue import queue_at
-    from unified_flow.engine.dead_turns import report_dead_turns, unended_turns
+    from interventions.retry.contract import RetryRequest
+    from unified_flow.engine.dead_turns import report_dead_turns
     from unified_flow.engine.telemetry.query_log import QueryLog
     from unified_flow.lib.threads import wait_for
-    from unified_flow.stores import turn_store
+    from unified_flow.stores import turn_archive
 
     if canary is not None and not everything:
         raise UsageError("--canary says which of many turns goes first: use it with --all")
     place = find_home(home)
-    turns, queue = turn_store(place), queue_at(place)
-    gone = wait_for(unended_turns(turns))
-    dead = wait_for(report_dead_turns(turns, queue, QueryLog(place), among=gone))
+    archive, queue = turn_archive(place), queue_at(place)
+    cut_off = wait_for(archive.cut_off())
+    gone = [row["turn_id"] for row in cut_off]
+    dead = wait_for(report_dead_turns(archive.store, queue, QueryLog(place), among=gone))
     if dead and not as_json:
         note(described(dead))
-    cut_off = _cut_off(place)
     if not cut_off:
         if everything and canary is not None:
             raise NotFoundError("no turn was cut off")
         say_object({"turns": []}) if as_json else note("no turn was cut off")
     elif everything:
-        let_all_go_on(place, cut_off, note_text, canary, jobs=jobs, as_json=as_json)
+        retry_turns(
+            dict.fromkeys(gone),
+            place,
+            RetryRequest(0, None, note_text or "the turns that were cut off went on", via="cli"),
+            canary=canary,
+            jobs=jobs,
+            again=lambda: ALL,
+            view={} if as_json else None,
+        )
     elif as_json:
         say_object({"turns": cut_off})
     else:
         for row in cut_off:
             say(f"{row['turn_id']:>6}  cut off in {row['stopped_in'] or 'no phase'}")
         note(f"next: {ALL}")
-
-
-def _cut_off(home: Path) -> list[TurnRow]:
-    from unified_flow.lib.threads import wait_for
-    from unified_flow.stores import turn_archive
-    from unified_flow.turns.turn_index import TurnQuery
-
-    found, _ = wait_for(turn_archive(home).select(None, TurnQuery(status="interrupted")))
-    return found[::-1]
-
-
-def let_all_go_on(
-    home: Path,
-    turns: Sequence[TurnRow],
-    note_text: str,
-    canary: int | None,
-    *,
-    jobs: int,
-    as_json: bool,
-) -> None:
-    from interventions.cli.retry import retry_turns
-    from interventions.retry.contract import RetryRequest
-
-    retry_turns(
-        {row["turn_id"]: None for row in turns},
-        home,
-        RetryRequest(0, None, note_text or "the turns that were cut off went on", via="cli"),
-        canary=canary,
-        jobs=jobs,
-        again=lambda: ALL,
-        view={} if as_json else None,
-    )

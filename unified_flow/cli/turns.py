@@ -278,16 +278,17 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
 
     archive = turn_archive(home)
     turn_id = wait_for(archive.number(turn))
-    found = wait_for(housekeeping.salvage(archive.store, turn_id))
-    aside = f"{archive.store.place(turn_id)}/{found.event.aside}"
+    kept, event = wait_for(housekeeping.salvage(archive.store, turn_id))
+    found = wait_for(archive.require(turn_id))
+    aside = f"{archive.store.place(turn_id)}/{event.aside}"
     if as_json:
-        kept = {"kept_lines": found.kept, "set_aside_lines": found.event.lines}
-        say_object({"turn_id": turn_id, "status": found.turn.status, "aside": aside} | kept)
+        lines = {"kept_lines": kept, "set_aside_lines": event.lines}
+        say_object({"turn_id": turn_id, "status": found.status, "aside": aside} | lines)
         return
-    stands = f"{found.turn.completed} has completed" if found.turn.completed else "nothing is done"
-    say(f"turn {turn_id} is kept up to line {found.kept}: {stands}")
-    note(f"set aside, {found.event.lines} lines: {aside}")
-    for tool in dict.fromkeys(call.tool for call in found.event.calls):
+    stands = f"{found.completed} has completed" if found.completed else "nothing is done"
+    say(f"turn {turn_id} is kept up to line {kept}: {stands}")
+    note(f"set aside, {event.lines} lines: {aside}")
+    for tool in dict.fromkeys(call.tool for call in event.calls):
         note(f"{one_line(redact_text(tool))} may have written in them: look whether it did")
     note(f"next: unified-flow resume {turn_id}")
 

@@ -19,7 +19,6 @@ from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.telemetry.query_log import QueryLog, RequestLine
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import PROCESS_DIED
-from unified_flow.turns.archive import read_turn
 from unified_flow.turns.events import TurnInterrupted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import TurnStore
@@ -55,18 +54,6 @@ async def report_dead_turns(
         async with turns.delivery(PROCESS_DIED):  # two processes that start at once tell it once
             for first in range(0, len(seen), AT_ONCE):
                 found += await _report(seen[first : first + AT_ONCE], turns, queue, log)
-    return found
-
-
-async def unended_turns(turns: TurnStore) -> list[int]:
-    """Every turn whose process is gone, also of what older versions and full disks have left:
-    reads all of them."""
-    found = []
-    for turn_id in await turns.ids():
-        with suppress(OSError, RetrievalError):
-            turn, _ = await read_turn(turns, turn_id)
-            if turn.status == "running" and not await turns.is_held(turn_id):
-                found.append(turn_id)
     return found
 
 

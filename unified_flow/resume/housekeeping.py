@@ -12,12 +12,12 @@ from interventions.entry import is_about, is_open, turns_of
 from interventions.errors import QueueError
 from unified_flow.engine.retried_interventions import awaited_by_others
 from unified_flow.errors import RetrievalError, UnifiedFlowError
-from unified_flow.errors.turns import JournalVersionError, NotResumableError, TurnBusyError
+from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.lib.threads import to_the_end, wait_for
-from unified_flow.resume.resumption import begin_run, open_turn, unwritable
+from unified_flow.resume.resumption import open_turn, refusals
 from unified_flow.turns.archive import TurnArchive, read_turn
-from unified_flow.turns.events import TurnAbandoned, this_process
-from unified_flow.turns.store import Salvaged, TurnStore
+from unified_flow.turns.events import TurnAbandoned, TurnSalvaged, this_process
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import FINISHED, Turn
 
 
@@ -113,28 +113,22 @@ async def _give_up(turns: TurnStore, turn_id: int, reason: str) -> None:
     async with await open_turn(turns, turn_id) as ledger:
         if ledger.turn.status in FINISHED:
             raise _nothing_to_give_up(ledger.turn)
-        given_up = TurnAbandoned(by=this_process().user, reason=reason)
-        await begin_run(turns, ledger, given_up)
+        async with refusals(turns, turn_id):
+            await ledger.begin(TurnAbandoned(by=this_process().user, reason=reason))
 
 
 def _why(named: str, reason: str) -> str:
     return f"{named} abandoned by {this_process().user}" + (f": {reason}" if reason else "")
 
 
-async def salvage(turns: TurnStore, turn_id: int) -> Salvaged:
+async def salvage(turns: TurnStore, turn_id: int) -> tuple[int, TurnSalvaged]:
     """Keep a damaged turn up to its last whole line, so that it can be resumed.
 
     Raises NoSuchTurnError, TurnBusyError, JournalVersionError, and NotResumableError where nothing
     is damaged, nothing can be kept, or there is no room.
     """
-    try:
+    async with refusals(turns, turn_id):
         return await turns.salvage(turn_id, this_process().user)
-    except FileNotFoundError as exc:
-        raise await TurnArchive(turns).no_such_turn(turn_id) from exc
-    except BlockingIOError as exc:
-        raise TurnBusyError(f"turn {turn_id} runs now", hint="wait until it is done") from exc
-    except OSError as exc:
-        raise unwritable(turns, turn_id, exc) from exc
 
 
 def _nothing_to_give_up(turn: Turn) -> NotResumableError:

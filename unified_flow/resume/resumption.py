@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
 from interventions import InterventionQueue
@@ -24,6 +26,7 @@ from unified_flow.engine.retried_interventions import (
 )
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import LogRequest
+from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError, TurnBusyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
@@ -31,7 +34,7 @@ from unified_flow.resume.entry_phase import entry_phase
 from unified_flow.resume.fork import begin_fork
 from unified_flow.resume.human_input import ResumeRequest, human_input
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import PhaseFailed, TurnAbandoned, TurnResumed
+from unified_flow.turns.events import PhaseFailed, TurnResumed
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
@@ -79,7 +82,8 @@ async def resume_turn(
                     ledger, event.phase, services, by=request.by, observer=observer
                 )
             else:
-                await begin_run(services.turns, ledger, event)
+                async with refusals(services.turns, turn_id):
+                    await ledger.begin(event)
                 turn, error = await _run(flow, ledger, log)
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
@@ -88,7 +92,8 @@ async def resume_turn(
     if fork is not None:
         async with await open_turn(services.turns, fork, observer) as ledger:
             try:
-                await begin_run(services.turns, ledger, event)
+                async with refusals(services.turns, fork):
+                    await ledger.begin(event)
             except NotResumableError:
                 await ledger.remove()
                 raise
@@ -116,27 +121,32 @@ async def open_turn(turns: TurnStore, turn_id: int, observer: Observer | None = 
     Raises NoSuchTurnError, TurnBusyError, NotResumableError if its journal cannot be opened, and
     RetrievalError if it is damaged. Nothing has happened then.
     """
+    async with refusals(turns, turn_id):
+        ledger = await Ledger.open(turns, turn_id, observer)
+        if ledger.turn.turn_id:
+            return ledger
+        await ledger.close()
+        raise FileNotFoundError(2, "it was never begun", turns.place(turn_id))
+
+
+@asynccontextmanager
+async def refusals(turns: TurnStore, turn_id: int) -> AsyncIterator[None]:
+    """What the store raises of a turn, as a person is told it; nothing has happened then."""
     archive = TurnArchive(turns)
     try:
-        ledger = await Ledger.open(turns, turn_id, observer)
+        yield
     except FileNotFoundError as exc:
         raise await archive.no_such_turn(turn_id) from exc
     except BlockingIOError as exc:
-        raise busy_error(await archive.require(turn_id)) from exc
+        with suppress(RetrievalError):
+            raise busy_error(await archive.require(turn_id)) from exc
+        raise TurnBusyError(f"turn {turn_id} runs now", hint="wait until it is done") from exc
     except OSError as exc:
-        raise unwritable(turns, turn_id, exc) from exc
-    if not ledger.turn.turn_id:
-        async with ledger:
-            raise await archive.no_such_turn(turn_id)
-    return ledger
-
-
-async def begin_run(turns: TurnStore, ledger: Ledger, event: TurnResumed | TurnAbandoned) -> None:
-    """Raises NotResumableError if there is no room for the event; nothing has happened then."""
-    try:
-        await ledger.begin(event)
-    except OSError as exc:
-        raise unwritable(turns, ledger.turn.turn_id, exc) from exc
+        raise NotResumableError(
+            f"the journal of turn {turn_id} in {turns.place(turn_id)} cannot be written: "
+            f"{exc.strerror or exc}",
+            hint="make room there and make it writable; nothing has happened",
+        ) from exc
 
 
 def busy_error(turn: Turn) -> TurnBusyError:
@@ -145,14 +155,6 @@ def busy_error(turn: Turn) -> TurnBusyError:
     return TurnBusyError(
         f"turn {turn.turn_id} is being {doing} by {turn.runner or 'somebody'} since {since}",
         hint="wait until it is done; a process that died holds nothing",
-    )
-
-
-def unwritable(turns: TurnStore, turn_id: int, exc: OSError) -> NotResumableError:
-    return NotResumableError(
-        f"the journal of turn {turn_id} in {turns.place(turn_id)} cannot be written: "
-        f"{exc.strerror or exc}",
-        hint="make room there and make it writable; nothing has happened",
     )
 
 

@@ -172,6 +172,11 @@ class TurnArchive:
                 self.index.unlink(missing_ok=True)
             return await self._select(None, limit or NO_LIMIT, query)
 
+    async def cut_off(self) -> list[TurnRow]:
+        """Turns that were interrupted and those whose process is gone, also of older versions and
+        on a disk that was full; oldest first."""
+        return (await self.select(None, TurnQuery(status="interrupted")))[0][::-1]
+
     async def _select(
         self, path: Path | None, limit: int, query: TurnQuery
     ) -> tuple[list[TurnRow], list[str]]:

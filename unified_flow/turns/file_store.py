@@ -24,10 +24,10 @@ from interventions.home import (
 from unified_flow.lib.threads import FewThreads, to_the_end
 from unified_flow.turns import blobs
 from unified_flow.turns.lock import JOURNAL, is_held, remove_unused, sole_user
-from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
+from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
 if TYPE_CHECKING:  # and late: a list of turns reads their index alone
-    from unified_flow.turns.events import AnyEvent, TurnStarted
+    from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
     from unified_flow.turns.journal import Journal
 
 T = TypeVar("T")
@@ -190,7 +190,7 @@ class FileTurnStore(TurnStore):
 
         return await asyncio.to_thread(look)
 
-    async def salvage(self, turn_id: int, by: str) -> Salvaged:
+    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
         from unified_flow.turns.salvage import salvaged
 
         return await to_the_end(asyncio.to_thread(salvaged, self._folder(turn_id), by))

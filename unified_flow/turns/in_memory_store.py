@@ -12,11 +12,11 @@ from pathlib import Path
 from time import time_ns
 
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
 from unified_flow.turns.journal import encode
 from unified_flow.turns.lines import events_in, sealed
 from unified_flow.turns.lock import PAUSE_S
-from unified_flow.turns.store import Delivery, Salvaged, TurnLease, TurnMark, TurnStore
+from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
 
 class _Journal:
@@ -96,7 +96,7 @@ class InMemoryTurnStore(TurnStore):
     async def unreleased(self) -> list[int]:
         return []
 
-    async def salvage(self, turn_id: int, by: str) -> Salvaged:
+    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
         _found(self._turns, turn_id)
         raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
 

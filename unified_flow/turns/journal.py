@@ -15,10 +15,9 @@ import logging
 import os
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
@@ -227,35 +226,28 @@ def _leave_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
-def read(folder: Path) -> Iterator[AnyEvent]:
-    """The events of the turn in `folder`, oldest first.
+def read(folder: Path, *, first: bool = False) -> Iterator[AnyEvent]:
+    """The events of the turn in `folder`, oldest first, or those of its first line alone.
 
     Raises FileNotFoundError without a journal, and RetrievalError (with file and line) as
     `lines.events_in` does; only the last line may be torn.
     """
-    with _readable(folder / JOURNAL) as journal:
-        *lines, _torn = journal.read().split(b"\n")
-    return (event for _, event in events_in(lines, folder / JOURNAL, partial(whole, folder)))
+    path = folder / JOURNAL
+    try:
+        with path.open("rb") as journal:
+            *lines, _torn = (journal.readline() if first else journal.read()).split(b"\n")
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
+    return (event for _, event in events_in(lines, path, partial(whole, folder)))
 
 
 def begun(folder: Path) -> TurnStarted | None:
     """How the turn in `folder` began, from the first line alone: None without a whole one, and if
     it tells of something else. Raises as `read` does."""
-    with _readable(folder / JOURNAL) as journal:
-        *lines, _torn = journal.readline().split(b"\n")
-    _, event = next(events_in(lines, folder / JOURNAL, partial(whole, folder)), (0, None))
+    event = next(read(folder, first=True), None)
     return event if isinstance(event, TurnStarted) else None
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("rb") as journal:
-            yield journal
-    except FileNotFoundError:
-        raise
-    except OSError as exc:
-        raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
 
 
 def whole(folder: Path, record: Record) -> Record:

@@ -17,7 +17,6 @@ from unified_flow.turns.fold import apply
 from unified_flow.turns.journal import Journal, line_of, whole
 from unified_flow.turns.lines import events_in
 from unified_flow.turns.lock import JOURNAL
-from unified_flow.turns.store import Salvaged
 from unified_flow.turns.turn import Turn
 
 _ACCESS = re.compile(rb'"access":\[([^\]]{0,100})\]')
@@ -25,8 +24,8 @@ _TOOL = re.compile(rb'"tool":"([^"\\\\]{1,200})"')
 READING = frozenset({b'"reads"', b'"network"', b'"network","reads"'})
 
 
-def salvaged(folder: Path, by: str) -> Salvaged:
-    """Cut the journal in `folder` before its first damaged line.
+def salvaged(folder: Path, by: str) -> tuple[int, TurnSalvaged]:
+    """Cut the journal in `folder` before its first damaged line; `TurnStore.salvage`.
 
     Raises NotResumableError where nothing is damaged, or nothing can be kept; JournalVersionError;
     BlockingIOError if somebody runs the turn, FileNotFoundError without a journal, and OSError if
@@ -36,10 +35,10 @@ def salvaged(folder: Path, by: str) -> Salvaged:
     try:
         path = folder / JOURNAL
         *lines, torn = path.read_bytes().split(b"\n")
-        kept, events = _intact(folder, lines)
+        kept = _intact(folder, lines)
         if kept == len(lines):
             raise NotResumableError(f"nothing in {path} is damaged")
-        if not events:
+        if not kept:
             raise NotResumableError(
                 f"nothing of the turn in {folder} can be kept: the first line is damaged",
                 hint="ask its question again",
@@ -56,28 +55,25 @@ def salvaged(folder: Path, by: str) -> Salvaged:
         blobs.put(path, b"".join(line + b"\n" for line in (*lines[:kept], last)))
     finally:
         held.close()
-    turn = Turn()
-    for each in (*events, event):
-        turn = apply(turn, each)
-    return Salvaged(turn, event, kept)
+    return kept, event
 
 
-def _intact(folder: Path, lines: Sequence[bytes]) -> tuple[int, list[AnyEvent]]:
-    """How many lines can be read, and can follow one another; and their events."""
-    turn, found = Turn(), list[tuple[int, AnyEvent]]()
+def _intact(folder: Path, lines: Sequence[bytes]) -> int:
+    """How many lines can be read, and can follow one another."""
+    turn, events, kept = Turn(), list[AnyEvent](), 0
     try:
         for number, event in events_in(lines, folder / JOURNAL, partial(whole, folder)):
-            if not found and not isinstance(event, TurnStarted):
-                return 0, []
-            with named_damage(str(folder), [e for _, e in found]):
+            if not events and not isinstance(event, TurnStarted):
+                return 0
+            with named_damage(str(folder), events):
                 turn = apply(turn, event)
-            found.append((number, event))
+            events.append(event)
+            kept = number
     except JournalVersionError:
         raise
     except RetrievalError:
-        kept = found[-1][0] if found else 0
-        return kept, [event for _, event in found]
-    return len(lines), [event for _, event in found]
+        return kept
+    return len(lines)
 
 
 def _begun_writes(lines: Sequence[bytes], folder: Path) -> Iterator[LostCall]:

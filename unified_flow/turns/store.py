@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a list of turns does without them
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
-    from unified_flow.turns.turn import Turn
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,6 @@ class TurnMark:
 
     def is_before(self, moment: datetime) -> bool:
         return self.written_at < moment.timestamp() * 1e9
-
-
-@dataclass(frozen=True)
-class Salvaged:
-    """`turn` as it stands now, `kept` lines long; `event` tells what was set aside."""
-
-    turn: Turn
-    event: TurnSalvaged
-    kept: int
 
 
 class TurnLease(Protocol):
@@ -147,8 +137,9 @@ class TurnStore(Protocol):
         first. Whoever opens and releases such a turn takes it from the list."""
         ...
 
-    async def salvage(self, turn_id: int, by: str) -> Salvaged:
-        """Cut the turn before its first damaged line, for a person, and set the rest aside.
+    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
+        """Cut the turn before its first damaged line, for a person, and set the rest aside; how
+        many lines are kept, and the event that tells of the others.
 
         Raises NotResumableError where nothing is damaged, or nothing can be kept, and as `open`
         does.

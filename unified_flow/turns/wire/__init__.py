@@ -8,5 +8,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 # The document's own, for the API's description.
 EXAMPLES: dict[str, Any] = json.loads(Path(__file__).with_name("examples.json").read_bytes())
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True
+    )

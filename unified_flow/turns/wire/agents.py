@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, model_validator
+from pydantic import Field, field_serializer, model_validator
 
+from unified_flow.turns.wire import Wire
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, PublicErrorContext
 from unified_flow.turns.wire.query_result import SHORTEST_MS
 
@@ -39,12 +40,8 @@ PHASES_OF: dict[AgentName, tuple[str, ...]] = {
 }
 
 
-class AgentResponse(BaseModel):
+class AgentResponse(Wire):
     """`error_details` is written without what only the log may hold."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True
-    )
 
     success: bool
     agent_name: AgentName
@@ -74,6 +71,8 @@ def agent_responses(
     to the agent whose phase came to its end so, and to the whole. `took_ms` is the turn's time.
     """
     visits = [dict(visit) for visit in phases]
+    # Whether it was the question that could not be accepted, before any phase.
+    refused = error is not None and error.error_type is ErrorType.VALIDATION_ERROR
     total = max(took_ms, sum(v["duration_ms"] for v in visits))
     answers = []
     for agent, names in PHASES_OF.items():
@@ -84,17 +83,12 @@ def agent_responses(
         elif agent is AgentName.ERROR_RECOVERY:
             failed = [visit for visit in visits if visit["status"] == "failed"]
             answers.append(_response(agent, failed, None, 0.0))
-        elif agent is AgentName.QUERY_ROUTER and _refused(error):
+        elif agent is AgentName.QUERY_ROUTER and refused:
             answers.append(_response(agent, own, error, took))
         elif own:
             fallen = own[-1]["status"] == "failed"
             answers.append(_response(agent, own, error if fallen else None, took))
     return answers
-
-
-def _refused(error: ErrorContext | None) -> bool:
-    """Whether it was the question that could not be accepted, before any phase."""
-    return error is not None and error.error_type is ErrorType.VALIDATION_ERROR
 
 
 def _response(

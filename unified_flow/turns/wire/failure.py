@@ -77,11 +77,7 @@ class ErrorContext(PublicErrorContext):
 
     @property
     def public(self) -> PublicErrorContext:
-        return PublicErrorContext(
-            error_type=self.error_type,
-            user_safe_message=self.user_safe_message,
-            retry_able=self.retry_able,
-        )
+        return PublicErrorContext.model_validate(self, from_attributes=True)
 
 
 def error_context(

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, field_validator, model_validator
+from pydantic import ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
 from unified_flow.turns.events import now, stamp
 from unified_flow.turns.passage import references_of
 from unified_flow.turns.turn import Turn
-from unified_flow.turns.wire import EXAMPLES
+from unified_flow.turns.wire import EXAMPLES, Wire
 
 MAX_CONTENT_CHARS = 10_000
 
@@ -21,15 +21,10 @@ MAX_CONTENT_CHARS = 10_000
 Timestamp = Annotated[datetime, PlainSerializer(stamp, return_type=str, when_used="json")]
 
 
-class Message(BaseModel):
+class Message(Wire):
     """`sources` are `chapter/section`, of an assistant's message that is grounded in some."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        json_schema_serialization_defaults_required=True,
-        json_schema_extra={"example": EXAMPLES["Message"]},
-    )
+    model_config = ConfigDict(json_schema_extra={"example": EXAMPLES["Message"]})
 
     id: UUID = Field(default_factory=uuid4, description="a UUID of version 4")
     role: Literal["user", "assistant"]

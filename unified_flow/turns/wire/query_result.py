@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from unified_flow.turns.passage import Passage, source_of
-from unified_flow.turns.wire import EXAMPLES
+from unified_flow.turns.wire import EXAMPLES, Wire
 
 SHORTEST_MS = 0.001  # what a clock shows as nothing still took some time
-
-
-class Wire(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_serialization_defaults_required=True
-    )
 
 
 class ChunkMetadata(Wire):
