@@ -83,15 +83,15 @@ def list_turns(
 
 
 def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
-    from unified_flow.turns.fold import OUTPUT
+    from unified_flow.phases import NAMES
     from unified_flow.turns.turn_index import TurnQuery
 
     given: dict[str, Any] = {**filters}
     for name, value in given.items():
         if value == "":  # of a variable that is not set; it would take every turn
             raise typer.BadParameter(f"--{name} is empty")
-    if given.get("phase") not in (None, *OUTPUT):
-        why = f"--phase: there is no phase {given['phase']!r}: {', '.join(OUTPUT)}"
+    if given.get("phase") not in (None, *NAMES):
+        why = f"--phase: there is no phase {given['phase']!r}: {', '.join(NAMES)}"
         raise typer.BadParameter(why)
     given["session"] = session_named(given.get("session"), home)
     for name in ("since", "before"):
