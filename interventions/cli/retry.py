@@ -299,12 +299,10 @@ def ask(call: BegunCall) -> CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     for line in str(call).splitlines():
         note(line)
-    decisions: dict[str, CallDecision] = {"run": "again", "leave": "leave"}
-    question = "[r]un it again, or [l]eave the turn as it is? "
-    if call.unfinished:
-        decisions = {"run": "again", "done": "done", "leave": "leave"}
-        question = "[r]un it again, treat it as [d]one, or [l]eave the turn as it is? "
-    return decisions[choose(question, tuple(decisions))]
+    done = "treat it as [d]one, " if call.unfinished else ""
+    question = f"[r]un it again, {done}or [l]eave the turn as it is? "
+    decisions: dict[str, CallDecision] = {"run": "again", "done": "done", "leave": "leave"}
+    return decisions[choose(question, [word for word in decisions if done or word != "done"])]
 
 
 def edit_text(name: str, text: str) -> str:
