@@ -285,7 +285,8 @@ class History:
                 run("BEGIN IMMEDIATE")
                 if not all(self._read_on(run, path) for path in files):
                     _make_anew(run)
-                    for path in files:
+                    # All, for somebody else may just have found what they ask of to be there.
+                    for path in self._files():
                         self._read_on(run, path)
         return connection
 
