@@ -348,6 +348,13 @@ def test_openapi_in_json(index: Index, shelf: Path) -> None:
     assert fountain.heading == "Wells > /wells/{id} > GET /wells/{id}: A fountain"
     assert "- 404: No such well was ever dug" in fountain.text
     assert index.search("Kiruna")[0].source() == "shelf/package.json:1"
+    api["info"] = {"title": "Wells", "description": "Of the north. " * 400}
+    (shelf / "minified.json").unlink()
+    file.write_text(json.dumps(api, indent=2, sort_keys=True))
+    index.update([shelf])
+    assert index.search("GET one well")[0].heading == get.heading
+    texts = [each.text.strip() for each in index.search("wells", limit=20)]
+    assert "/wells/{id}:" not in texts, "a path without anything under it answers nothing"
 
 
 def test_broken_and_endless_openapi(index: Index, shelf: Path) -> None:

@@ -16,10 +16,9 @@ from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.encoding import decode
 
 EXTENSIONS = frozenset({".json", ".yaml", ".yml"})
-_EVIDENCE = re.compile(
-    rb"""(?:^|[{,])\s*"?(?:openapi|swagger)"?\s*:\s*["']?[23]\.\d""", re.MULTILINE
-)
-_HEAD = 4096  # bytes
+# Anywhere: programs that sort the names put "components" and "info" before it.
+_VERSION = re.compile(rb"""(?<![\w.$/-])(?:openapi|swagger)["']?\s*:\s*["']?[23]\.\d""")
+_HOLDS = re.compile(rb"""(?<![\w.$/-])(?:paths|webhooks|components|definitions)["']?\s*:""")
 _METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _PAIR = re.compile(r"\\ud[89ab]..\\ud[c-f]..", re.IGNORECASE)  # one character, in JSON alone
 _PUNCTUATION = re.compile(r'(?<!\\)"|(?:[{\[,]|[\]}],?)\s*\Z')
@@ -27,7 +26,12 @@ _COMPONENTS = frozenset({"schemas", "definitions", "parameters", "responses", "s
 
 
 def is_openapi(extension: str, data: bytes) -> bool:
-    return extension in EXTENSIONS and _EVIDENCE.search(data[:_HEAD]) is not None
+    return (
+        extension in EXTENSIONS
+        and (b"openapi" in data or b"swagger" in data)  # patterns take ten times as long
+        and _VERSION.search(data) is not None
+        and _HOLDS.search(data) is not None
+    )
 
 
 def openapi_parts(data: bytes) -> Iterator[Part]:
@@ -52,10 +56,10 @@ def openapi_parts(data: bytes) -> Iterator[Part]:
 
 
 def _headings(root: Any, shown: list[str]) -> Iterator[Heading]:
-    """Of operations and components, without lines of their own. A parameter or a response becomes
-    one of `shown`."""
+    """Of paths, operations and components, without what says more than their names. A parameter or
+    a response becomes one line of `shown`."""
     for path, (begin, item) in _fields(_at(root, "paths")).items():
-        yield Heading(path, 1, begin, begin)
+        yield Heading(path, 1, begin, begin + shown[begin].rstrip().endswith(":"))
         for method, (line, operation) in _fields(item).items():
             if operation.end_mark.line == line:
                 continue  # all in one line, which is left as it is
