@@ -14,16 +14,21 @@ TABLE: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8")
 )
 
+_NAMED = re.compile(r"\{([a-z][a-z0-9_]+)\}")
+
 
 def words(name: str) -> frozenset[str]:
     return frozenset(TABLE["words"][name].split())
 
 
 def spelled(pattern: str) -> str:
-    """With the text of each of the parts that it names."""
-    for part, text in reversed(TABLE["parts"].items()):
-        pattern = pattern.replace(f"{{{part}}}", text)
-    return pattern
+    """With the text of each of the parts, and of the lists of words, that it names."""
+    return _NAMED.sub(_named, pattern)
+
+
+def _named(name: re.Match[str]) -> str:
+    part = TABLE["parts"].get(name[1])
+    return f"(?:{'|'.join(map(re.escape, words(name[1])))})" if part is None else spelled(part)
 
 
 def patterns(table: str, flags: int = 0) -> dict[str, re.Pattern[str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from interventions.secrets.names import NameKind, hides, name_kind
-from interventions.secrets.rules import MASK, patterns, words
+import re
 
-_HARMLESS = patterns("harmless")
+from interventions.secrets.names import NameKind, hides, name_kind
+from interventions.secrets.rules import MASK, patterns, spelled, words
+
+_HARMLESS, _SAID = patterns("harmless"), re.compile(spelled("{said}"))
 _PROSE, _NO_VALUE, _ROOTS = words("after_a_name"), words("no_value"), words("roots")
 _WEAK = tuple(words("weak"))
 
@@ -26,7 +28,7 @@ def is_sentence(text: str) -> bool:
 
 def is_said(word: str) -> bool:
     """Words of a language, and not random letters."""
-    return _HARMLESS["said"].match(word) is not None
+    return _SAID.fullmatch(word) is not None
 
 
 def begins_prose(text: str) -> bool:
