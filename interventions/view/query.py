@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from interventions.entry import (
@@ -40,16 +41,6 @@ _ALIASES = {
     "error_category": "category",
     "occurrences": "count",
 }
-_FIELDS = {
-    "phase": "phase",
-    "tool": "tool",
-    "error": "error_type",
-    "category": "error_category",
-    "session": "session_id",
-    "turn": "turn_id",
-    "request": "request_id",
-    "owner": "owner",
-}
 _SHOWN = (
     "id",
     "error_message",
@@ -60,10 +51,8 @@ _SHOWN = (
     "tool",
     "session_id",
 )
-KEYS = ("sev", "type", "is", "age", "count", "prio", "id", "fingerprint", *_FIELDS)
-
-_TERM = re.compile(r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
-_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+_WRITTEN = re.compile(r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     ">": operator.gt,
@@ -115,77 +104,59 @@ def parse(text: str) -> Query:
     """Raises QueryError for a term that cannot be meant, such as `sev:purple` or `age:>soon`."""
     tests, remarks = [], []
     names_state = False
-    for found in (term for term in _TERM.finditer(text) if term[0]):
-        test, states, remark = _test(found)
-        names_state = names_state or states
-        remarks += [remark] if remark else []
+    test: Test | None
+    for found in _WRITTEN.finditer(text):
+        negated, name, sign, value = found.groups("")
+        key = _ALIASES.get(name.lower(), name.lower())
+        if sign and key in _TERMS:
+            test, states = _term(key, name, sign, value)
+            names_state |= states and not negated
+        else:
+            test, remark = _text(negated, name, sign, value)
+            remarks += [remark] if remark else []
         if test is not None:
-            tests.append(test)
+            tests.append(_not(test) if negated else test)
     return Query(text, tuple(tests), names_state, tuple(remarks))
 
 
-def _test(found: re.Match[str]) -> tuple[Test | None, bool, str]:
-    """The test, whether it says which states are meant, and a remark."""
-    negated, name, sign, value = bool(found[1]), found[2] or "", found[3], found[4]
-    key = _ALIASES.get(name.lower(), name.lower())
-    if sign == "=" and key in KEYS:
+def _term(key: str, name: str, sign: str, value: str) -> tuple[Test, bool]:
+    """The test, and whether it says which states are meant."""
+    if sign == "=":
         raise QueryError(
             f"{name}={value} is no term",
             hint=f'did you mean {name}:{value} ? To look for it as text: "{name}={value}"',
         )
-    if sign == "=" or key not in KEYS:
-        is_odd = sign == ":" and value and not value.startswith("/")
-        if is_odd:
-            _refuse_near_miss(name, value)
-        if negated and value.startswith("-"):
-            raise QueryError(
-                f"-{value} is an option, not a term", hint=f'to look for it as text: "-{value}"'
-            )
-        text = f"{name}{sign or ''}{_unquoted(value)}"
-        remark = f"{name}: is no term, so {text!r} is looked for as text" if is_odd else ""
-        return (_not_if(negated, _contains(text)) if text else None), False, remark
     values = list(filter(None, [_unquoted(value)] if value.startswith('"') else value.split(",")))
     if not values:
         raise QueryError(
             f"{name}: has no value", hint=f"for example {_EXAMPLES.get(key, name + ':x')}"
         )
-    alternatives = [_term(key, one) for one in values]
-
-    def any_of(entry: Entry, now: datetime) -> bool:
-        return any(test(entry, now) for test in alternatives)
-
+    alternatives = [_TERMS[key](one) for one in values]
     states = key == "is" and any(one not in STATELESS for one in values)
-    return _not_if(negated, any_of), states and not negated, ""
+    return lambda entry, now: any(test(entry, now) for test in alternatives), states
 
 
-_EXAMPLES = {"age": "age:>1h", "is": "is:snoozed", "sev": "sev:critical", "count": "count:>10"}
-
-
-def _term(key: str, value: str) -> Test:
-    if key == "sev":
-        return _is_one_of("severity", value, SEVERITIES)
-    if key == "type":
-        return _is_one_of("type", value, TYPES)
-    if key == "is":
-        if value.lower() not in _STATES:
-            raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
-        return _STATES[value.lower()]
-    if key == "age":
-        return _age(value)
-    if key == "count":
-        return _number("count", value, lambda entry: entry["occurrences"])
-    if key == "prio":
-        return _number("prio", value.lower().removeprefix("p"), priority)
-    if key == "turn":
-        return _turn(value)
-    if key == "id":
-        return lambda entry, now: any(
-            name.startswith(value) for name in (entry["id"], short_id(entry["id"]))
+def _text(negated: str, name: str, sign: str, value: str) -> tuple[Test | None, str]:
+    """The test, None for no text at all, and a remark on what may be meant otherwise."""
+    is_odd = sign == ":" and value and not value.startswith("/")
+    if is_odd:
+        _refuse_near_miss(name, value)
+    if negated and value.startswith("-"):
+        raise QueryError(
+            f"-{value} is an option, not a term", hint=f'to look for it as text: "-{value}"'
         )
-    if key == "fingerprint":
-        return lambda entry, now: any(own.startswith(value) for own in fingerprints(entry))
-    wanted, field = value.lower(), _FIELDS[key]
-    return lambda entry, now: any(_has(one, field, wanted) for one in _failures(entry))
+    wanted = f"{name}{sign}{_unquoted(value)}"
+    remark = f"{name}: is no term, so {wanted!r} is looked for as text" if is_odd else ""
+    return (_holds(wanted, *_SHOWN) if wanted else None), remark
+
+
+_EXAMPLES = {
+    "age": "age:>1h, age:<30m, age:>2d",
+    "is": "is:snoozed",
+    "sev": "sev:critical",
+    "count": "count:>10",
+    "prio": "prio:<3",
+}
 
 
 def _failures(entry: Entry) -> list[Mapping[str, Any]]:
@@ -195,8 +166,25 @@ def _failures(entry: Entry) -> list[Mapping[str, Any]]:
     return cast(list[Mapping[str, Any]], [entry, *rows, *filter(None, samples)])
 
 
-def _has(failure: Mapping[str, Any], field: str, wanted: str) -> bool:
-    return wanted in str(failure.get(field) or "").lower()
+def _holds(wanted: str, *fields: str) -> Test:
+    wanted = wanted.lower()
+    return lambda entry, now: any(
+        wanted in str(one.get(field) or "").lower() for one in _failures(entry) for field in fields
+    )
+
+
+def _is_one_of(field: str, allowed: tuple[str, ...], value: str) -> Test:
+    """The value may be shortened: `sev:crit`."""
+    wanted = [name for name in allowed if name.startswith(value.lower())]
+    if not wanted:
+        raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
+    return lambda entry, now: any(one.get(field) in wanted for one in _failures(entry))
+
+
+def _state(value: str) -> Test:
+    if value.lower() not in _STATES:
+        raise QueryError(f"is:{value} means nothing", hint=f"is: one of {', '.join(IS_WORDS)}")
+    return _STATES[value.lower()]
 
 
 def _turn(value: str) -> Test:
@@ -208,51 +196,57 @@ def _turn(value: str) -> Test:
     )
 
 
-def _is_one_of(field: str, value: str, allowed: tuple[str, ...]) -> Test:
-    """The value may be shortened: `sev:crit`."""
-    wanted = [name for name in allowed if name.startswith(value.lower())]
-    if not wanted:
-        raise QueryError(f"{value!r} is no {field}", hint=f"one of: {', '.join(allowed)}")
-    return lambda entry, now: any(one.get(field) in wanted for one in _failures(entry))
+def _begins(names: Callable[[Entry], Iterable[str]], value: str) -> Test:
+    return lambda entry, now: any(name.startswith(value) for name in names(entry))
 
 
-def _age(value: str) -> Test:
-    sign, rest = _compared(value)
-    duration = parse_duration(rest)
-    if duration is None:
-        raise QueryError(f"age:{value} is no age", hint="for example age:>1h, age:<30m, age:>2d")
-    # "age:1h" alone means at least that old.
-    compare = _COMPARISONS[sign or ">="]
-
-    def test(entry: Entry, now: datetime) -> bool:
-        age: timedelta = now - from_text(entry["created_at"])
-        return compare(age.total_seconds(), duration.total_seconds())
-
-    return test
-
-
-def _number(name: str, value: str, of: Callable[[Entry], int]) -> Test:
-    sign, rest = _compared(value)
-    if not rest.isdecimal() or len(rest) > 9:
-        raise QueryError(f"{name}:{value} is no number", hint=f"for example {name}:>1")
-    compare, number = _COMPARISONS[sign or "="], int(rest)
-    return lambda entry, now: compare(of(entry), number)
-
-
-def _compared(value: str) -> tuple[str, str]:
+def _compared(
+    of: Callable[[Entry, datetime], Any],
+    read: Callable[[str], Any],
+    alone: str,
+    key: str,
+    value: str,
+) -> Test:
+    """`of` the entry, with what is `read` from the value; a value `alone` has this sign."""
     sign = next((each for each in _COMPARISONS if value.startswith(each)), "")
-    return sign, value.removeprefix(sign)
+    wanted, compare = read(value.removeprefix(sign)), _COMPARISONS[sign or alone]
+    if wanted is None:
+        raise QueryError(f"{key}:{value} says nothing", hint=f"for example {_EXAMPLES[key]}")
+    return lambda entry, now: compare(of(entry, now), wanted)
 
 
-def _contains(text: str) -> Test:
-    wanted = text.lower()
-    return lambda entry, now: any(
-        _has(failure, name, wanted) for failure in _failures(entry) for name in _SHOWN
-    )
+def _number(text: str) -> int | None:
+    digits = text.lower().removeprefix("p")
+    return int(digits) if digits.isdecimal() and len(digits) <= 9 else None
 
 
-def _not_if(negated: bool, test: Test) -> Test:
-    return (lambda entry, now: not test(entry, now)) if negated else test
+def _age(entry: Entry, now: datetime) -> timedelta:
+    return now - from_text(entry["created_at"])
+
+
+_TERMS: dict[str, Callable[[str], Test]] = {
+    "sev": partial(_is_one_of, "severity", SEVERITIES),
+    "type": partial(_is_one_of, "type", TYPES),
+    "is": _state,
+    "age": partial(_compared, _age, parse_duration, ">=", "age"),  # alone: at least that old
+    "count": partial(_compared, lambda entry, now: entry["occurrences"], _number, "=", "count"),
+    "prio": partial(_compared, lambda entry, now: priority(entry), _number, "=", "prio"),
+    "turn": _turn,
+    "id": partial(_begins, lambda entry: (entry["id"], short_id(entry["id"]))),
+    "fingerprint": partial(_begins, fingerprints),
+    "phase": lambda value: _holds(value, "phase"),
+    "tool": lambda value: _holds(value, "tool"),
+    "error": lambda value: _holds(value, "error_type"),
+    "category": lambda value: _holds(value, "error_category"),
+    "session": lambda value: _holds(value, "session_id"),
+    "request": lambda value: _holds(value, "request_id"),
+    "owner": lambda value: _holds(value, "owner"),
+}
+KEYS = tuple(_TERMS)
+
+
+def _not(test: Test) -> Test:
+    return lambda entry, now: not test(entry, now)
 
 
 def _unquoted(value: str) -> str:
