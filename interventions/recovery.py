@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -123,7 +124,9 @@ def rebuilt(
             entry = count_onto(entry, failure)
     for change in journal:
         if entry is not None and "after" in change and change["version_to"] > entry["version"]:
-            entry = {**entry, **change["after"], "version": change["version_to"]}
+            with suppress(ValueError):  # a hand has been at the line
+                changed = {**entry, **change["after"], "version": change["version_to"]}
+                entry = complete(changed)
     return entry
 
 

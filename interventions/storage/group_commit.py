@@ -194,9 +194,16 @@ def _last_answers(queue_path: Path) -> dict[str, Any]:
 def _answers(fields: dict[str, Any]) -> dict[str, Any]:
     """Of the queue file, which somebody may have edited."""
     answers = fields.get(KEY)
-    return answers if isinstance(answers, dict) else {}
+    found = answers if isinstance(answers, dict) else {}
+    return {name: answer for name, answer in found.items() if _is_answer(answer)}
 
 
+def _is_answer(answer: Any) -> bool:
+    whole = isinstance(answer, dict) and answer.keys() >= _SAID
+    return whole and answer["kind"] in tuple(AdmissionKind) and isinstance(answer["failure"], dict)
+
+
+_SAID = {"kind", "id", "reason", "detail", "failure", "event"}
 _MARKED = ("id", "regression_of", "regression_note")
 
 

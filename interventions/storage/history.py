@@ -37,7 +37,7 @@ from interventions.home import (
     transitions_file,
 )
 from interventions.storage import jsonl
-from interventions.storage.queue_file import reading
+from interventions.storage.queue_file import is_transition, reading
 from interventions.storage.store import EntryFigures, figures_of
 from interventions.times import earlier, from_text, to_text, utc_now
 
@@ -332,6 +332,8 @@ def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> 
 
 
 def _add_transition(run: _Run, line: dict[str, Any], place: Place, log: str) -> None:
+    if not is_transition(line):
+        return
     name, action, after = line.get("id"), line.get("action"), line.get("after")
     row = (line.get("transition_id"), name, line.get("version_from"), action, *place)
     noted = run("INSERT OR IGNORE INTO transition VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -6,7 +6,7 @@ beside other writers. Any other layout of the same JSON is read as well, only sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,11 +132,43 @@ def _state(entries: Sequence[Entry], document: dict[str, Any]) -> QueueState:
 def _transitions(value: object) -> tuple[Transition, ...]:
     """Those of the last change; what a hand made of them is none."""
     lines = value if isinstance(value, list) else []
-    return tuple(
-        cast(Transition, line)
-        for line in lines
-        if isinstance(line, dict) and isinstance(line.get("transition_id"), str)
+    return tuple(cast(Transition, line) for line in lines if is_transition(line))
+
+
+def is_transition(line: object) -> bool:
+    """Whether it has the shape of a line of the journal; a hand may have written another."""
+    if not isinstance(line, dict):
+        return False
+    needed = {*_ALWAYS, *_NEEDED_BY.get(str(line.get("action")), ())}
+    if "after" in line:
+        needed |= {"id", "by", "version_from", "version_to", "before", "after"}
+    return all(line.get(name) is not None for name in needed) and all(
+        fits(line[name]) for name, fits in _FITS.items() if line.get(name) is not None
     )
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+def _lists(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(isinstance(one, kind) for one in value)
+
+
+_ALWAYS = ("transition_id", "at", "action")
+_NEEDED_BY = {
+    "prune": ("closed_before",),
+    "turns": ("id", "turns", "merged"),
+    "drain": ("id", "failure_id"),
+}
+_FITS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys((*_ALWAYS, "id", "by", "closed_before", "failure_id", "undoes"), _is(str)),
+    **dict.fromkeys(("version_from", "version_to"), _is(int)),
+    **dict.fromkeys(("before", "after"), _is(dict)),
+    **dict.fromkeys(("rebuilt_from", "given_up"), _lists(str)),
+    "turns": _lists(int),
+    "merged": lambda value: isinstance(value, dict) and all(map(_lists(int), value.values())),
+}
 
 
 def _counts(value: object) -> dict[str, int]:

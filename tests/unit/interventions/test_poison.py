@@ -32,8 +32,9 @@ from interventions import (
 )
 from interventions.cli import app
 from interventions.cli.main import COMMANDS
+from interventions.doctor import examine
 from interventions.entry import complete
-from interventions.home import queue_file
+from interventions.home import queue_file, transitions_file
 from interventions.times import parse_duration
 
 LONG = 10 if os.environ.get("SOAK") else 1
@@ -484,6 +485,52 @@ def test_what_stands_around_the_entries_costs_none(
     is_readable(home, {kept, again.intervention_id or ""})
 
 
+ODD_LINES: list[dict[str, Any]] = [
+    {"action": "prune"},
+    {"action": "prune", "closed_before": 5},
+    {"action": "prune", "closed_before": "0", "after": {}},
+    {"action": "drain"},
+    {"action": "drain", "id": "int_1_aaaaaa", "failure_id": []},
+    {"action": "rebuild", "rebuilt_from": [[]], "given_up": 5},
+    {"action": "turns", "id": "last"},
+    {"action": "turns", "id": "last", "turns": ["x"], "merged": {"f": 5}},
+    {"action": []},
+    {"action": "assign", "id": "last", "before": None, "after": None},
+    {"action": "assign", "id": "last", "before": {}, "after": {}},
+    {"action": "assign", "id": "last", "version_from": 1, "version_to": []},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_LINES, ids=str)
+def test_an_odd_line_of_the_journal_keeps_nobody_from_the_queue(
+    home: Path, queue: InterventionQueue, odd: dict[str, Any]
+) -> None:
+    name = queue.put(InterventionRequest(**NEEDED)).intervention_id
+    queue.assign(name, "ada")
+    line = {"transition_id": "f" * 12, "at": "2026-01-01T00:00:00Z", "by": "x", **odd}
+    if odd.get("id") == "last":
+        line["id"] = name
+    with transitions_file(home).open("a") as journal:
+        journal.write(json.dumps(line) + "\n")
+    assert queue.entries()[0]["owner"] == "ada"
+    assert queue.put(InterventionRequest(**NEEDED))
+    queue_file(home).unlink()
+    assert all(one.fine or one.mended for one in examine(queue, mend=True))
+    assert queue.undo(name)[1]["owner"] is None
+
+
+def test_a_change_that_a_hand_has_spoilt_spoils_no_rebuild(
+    home: Path, queue: InterventionQueue
+) -> None:
+    name = queue.put(InterventionRequest(**NEEDED)).intervention_id
+    queue.assign(name, "ada")
+    journal = transitions_file(home)
+    journal.write_text(journal.read_text().replace('"ada"', '"ada", "turns": "x"'))
+    queue_file(home).unlink()
+    examine(queue, mend=True)
+    assert [entry["id"] for entry in queue.entries()] == [name]
+
+
 def test_a_letter_that_is_none_keeps_nobody_from_a_put(
     queue: InterventionQueue, home: Path
 ) -> None:
@@ -491,3 +538,18 @@ def test_a_letter_that_is_none_keeps_nobody_from_a_put(
     folder.mkdir(parents=True)
     (folder / "deep").write_text("[" * 100_000)
     assert queue.put(InterventionRequest(**NEEDED)).kind == "accepted"
+
+
+@pytest.mark.parametrize("answer", [5, {}, {"kind": "accepted"}])
+def test_an_odd_answer_to_an_old_letter_keeps_nobody_from_a_put(
+    home: Path, queue: InterventionQueue, answer: Any
+) -> None:
+    queue.put(InterventionRequest(**NEEDED))
+    document = json.loads(queue_file(home).read_text())
+    letter = {"failure": document["interventions"][0], "limits": vars(queue.limits)}
+    path = queue_file(home).with_suffix(".letters") / "abc"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(letter))
+    os.utime(path, (0, 0))
+    queue_file(home).write_text(json.dumps({**document, "letters": {"abc": answer}}))
+    assert queue.put(InterventionRequest(**NEEDED))
