@@ -231,6 +231,8 @@ def test_last_is_the_newest_turn_also_if_it_is_damaged(home: Path, docs: Path) -
     ask(home, docs, synthesis=DOWN)
     Turns(home).journal(2).write_text("nothing of it is whole\n")
     cli(home, "unified_flow", "turns", "show", "last", code=1)
+    for name in ("2", "last"):
+        cli(home, "unified_flow", "resume", name, code=2)
     assert "turn 2 is abandoned" in cli(home, "unified_flow", "turns", "abandon", "last").stdout
     assert [turn.status for turn in Turns(home).latest()[0]] == ["failed"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +53,21 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
     number = name.isdecimal() and len(name) <= MAX_DIGITS
     if number and wait_for(archive.store.mark(int(name))) is not None:
         return int(name), None
-    if name == LAST and (newest := wait_for(archive.find(name))) is not None:
-        return newest.turn_id, None
+    if name == LAST:
+        with suppress(NoSuchTurnError):
+            return wait_for(archive.number(name)), None
     try:
         entry = queue_at(home).find(name)
     except AmbiguousIdError:
         raise
     except NotFoundError as exc:
-        turn = wait_for(archive.find(name))
-        if turn is None:
-            raise NoSuchTurnError(
-                f"neither a turn nor an intervention is called {name!r}",
-                hint="unified-flow turns list, or interventions list",
-            ) from exc
-        return turn.turn_id, None
+        with suppress(NoSuchTurnError):
+            if not number:
+                return wait_for(archive.number(name)), None
+        raise NoSuchTurnError(
+            f"neither a turn nor an intervention is called {name!r}",
+            hint="unified-flow turns list, or interventions list",
+        ) from exc
     if not entry["turn_id"]:
         raise ConflictError(f"{entry['id']} belongs to no turn, so there is nothing to resume")
     return entry["turn_id"], entry["id"]
