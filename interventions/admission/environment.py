@@ -14,6 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from interventions.home import mark_of
+
 GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
 
@@ -70,11 +72,15 @@ def is_dirty(folder: Path) -> bool | None:
     if git_folder is None:
         return None
     # `logs/HEAD` grows with every commit, checkout and reset, whatever the branch is called.
-    return _ask_git(folder, *(_changed_ns(git_folder / n) for n in ("HEAD", "index", "logs/HEAD")))
+    try:
+        marks = [mark_of(git_folder / name) for name in ("HEAD", "index", "logs/HEAD")]
+    except OSError:
+        return None
+    return _ask_git(folder, *marks)
 
 
 @lru_cache(maxsize=16)
-def _ask_git(folder: Path, *marks: int) -> bool | None:
+def _ask_git(folder: Path, *marks: object) -> bool | None:
     """Again when one of the marks is another."""
     try:
         answer = subprocess.run(
@@ -105,19 +111,7 @@ def _git_folder(folder: Path) -> Path | None:
     return None
 
 
-def _changed_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
 @cache
 def _packages() -> tuple[tuple[str, str], ...]:
-    found = []
-    for name in DEFAULT_PACKAGES:
-        try:
-            found.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            continue
-    return tuple(found)
+    found = {name: next(iter(metadata.distributions(name=name)), None) for name in DEFAULT_PACKAGES}
+    return tuple((name, one.version) for name, one in found.items() if one)

@@ -1,7 +1,12 @@
-"""From a request to what is stored: redacted, bounded, complete, plain JSON."""
+"""From a request to what is stored: redacted, bounded, complete, plain JSON; with a fingerprint,
+which says whether it is the same failure as another."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -9,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from interventions.admission.capture import text_of
 from interventions.admission.environment import environment
-from interventions.admission.fingerprint import FP_VERSION, fingerprint
 from interventions.entry import Entry, complete, new_id
 from interventions.errors import ArgumentError
 from interventions.secrets.redaction import redact, redact_text
@@ -26,6 +30,9 @@ _MAX_TEXT = {
     **dict.fromkeys(("error_message", "resolution", "regression_note"), MAX_MESSAGE),
     "traceback": _MAX_TRACEBACK,
 }
+FP_VERSION = 1
+_TABLE = Path(__file__).with_name("normal_forms.toml").read_text(encoding="utf-8")
+_NORMAL_FORMS = [(name, re.compile(form)) for name, form in tomllib.loads(_TABLE).items()]
 
 
 def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
@@ -37,6 +44,28 @@ def prepare(request: InterventionRequest, home: Path | None = None) -> Entry:
     if not entry.get("environment"):
         entry["environment"] = redact(environment(home or Path.cwd()))
     return _with_fingerprint(complete(entry))
+
+
+def normalise(message: str) -> str:
+    """The message without what differs from one occurrence to the next."""
+    text = message[:4000]
+    for name, form in _NORMAL_FORMS:
+        text = form.sub(f"<{name}>", text)
+    return " ".join(text.split())
+
+
+def fingerprint(failure: Mapping[str, Any]) -> str:
+    """Of the redacted fields of an entry, and without a line number: an edit above the line must
+    not make it another failure."""
+    parts = (
+        str(FP_VERSION),
+        failure["phase"],
+        failure["tool"] or "",
+        failure["exception_type"] or failure["error_type"],
+        normalise(failure["error_message"]),
+        failure["culprit"] or "",
+    )
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _with_fingerprint(failure: Entry) -> Entry:

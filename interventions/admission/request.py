@@ -18,7 +18,6 @@ from pydantic import (
 
 from interventions.admission.capture import capture, text_of
 from interventions.admission.environment import environment
-from interventions.admission.fingerprint import FP_VERSION
 from interventions.entry import MOST, InterventionType, Severity, new_id
 from interventions.errors import ArgumentError
 from interventions.times import utc_now
@@ -83,7 +82,7 @@ class InterventionRequest(BaseModel):
     culprit: Text | None = None
     location: Text | None = None
     fingerprint: Annotated[Text, Field(max_length=200)] = ""
-    fp_version: Number | None = FP_VERSION
+    fp_version: Number | None = None
 
     occurrences: Count = 1
     first_seen: Moment = Field(default_factory=lambda data: data["created_at"])

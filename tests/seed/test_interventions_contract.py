@@ -32,8 +32,7 @@ from interventions import (
     redact,
     resolve_intervention,
 )
-from interventions.admission.fingerprint import normalise
-from interventions.admission.preparation import prepare
+from interventions.admission.preparation import normalise, prepare
 from interventions.cli import app
 from interventions.entry import is_open
 from interventions.home import archive_file

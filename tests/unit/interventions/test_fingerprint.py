@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from interventions.admission.fingerprint import fingerprint, normalise
-from interventions.admission.preparation import prepare
+from interventions.admission.preparation import fingerprint, normalise, prepare
 
 
 @pytest.mark.parametrize(
