@@ -209,7 +209,7 @@ class UnifiedFlow:
                         self._ephemeral.failed(ledger.turn.turn_id)
                     elif not ledger.turn.persist:
                         with suppress(OSError):
-                            await ledger.remove()
+                            await ledger.lease.remove()
         finally:
             if not ledger.turn.persist:
                 self._ephemeral.remove_closed_soon()

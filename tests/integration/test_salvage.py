@@ -113,7 +113,7 @@ def test_what_cannot_be_salvaged_stays_as_it_is(home: Path, docs: Path) -> None:
         "turn 1 is being run by"
         in cli(home, "unified_flow", "turns", "salvage", "1", code=5).stderr
     )
-    wait_for(running.close())
+    wait_for(running.lease.release())
 
 
 class Word(Arguments):

@@ -191,7 +191,7 @@ async def test_a_turn_whose_process_is_gone_is_interrupted(store: TurnStore) -> 
     async with await Ledger.create(store, started) as ledger:
         await ledger.record(begun("query_analyzer"))
         turn_id = ledger.turn.turn_id
-        await ledger.flush()
+        await ledger.lease.flush()
         running = await TurnArchive(store).require(turn_id)
         assert running.status == "running"
     found = await TurnArchive(store).find(f"r{turn_id}")
@@ -277,7 +277,7 @@ class Elsewhere(Dispatcher):
 
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         turn = ledger.turn
-        await ledger.close()
+        await ledger.lease.release()
         services = self.worker.services
         taken = await take_over(turn.turn_id, turn.request_id, services)
         assert taken is not None

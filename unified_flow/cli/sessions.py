@@ -205,15 +205,11 @@ def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> 
     return {
         "session_id": session,
         "exchanges": [
-            {
-                "turn_id": each.turn_id,
-                "at": each.at,
+            vars(each)
+            | {
                 "question": redact_text(each.question),
                 "response": redact_for_asker(each.response),
-                "citations": [
-                    citation_for_asker(c).model_dump(mode="json") for c in each.citations
-                ],
-                "abstained": each.abstained,
+                "citations": [citation_for_asker(c).model_dump() for c in each.citations],
             }
             for each in exchanges
         ],

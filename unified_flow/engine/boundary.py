@@ -178,7 +178,7 @@ class _Visit:
         """Put the phase's lines on disk before waiting for the queue's lock, in case the process
         dies meanwhile."""
         try:
-            await self.ledger.flush()
+            await self.ledger.lease.flush()
         except OSError as exc:
             turn_id = self.ledger.turn.turn_id
             logger.critical("the journal of turn %s cannot be written: %s", turn_id, exc)

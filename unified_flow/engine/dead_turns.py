@@ -69,7 +69,7 @@ async def _report(
                 if ledger.turn.turn_id and ledger.turn.status == "running":
                     held[_phase(ledger.turn)].append(ledger)
                 else:
-                    await ledger.close()
+                    await ledger.lease.release()
         for phase, ledgers in held.items():
             dead = [ledger.turn for ledger in ledgers]
             told = await asyncio.to_thread(_put, phase, dead, queue)
@@ -78,14 +78,14 @@ async def _report(
                 found.append(DeadTurn(turn_id, phase, told[turn_id]))
                 with suppress(OSError):  # the disk is full; the queue knows of it
                     await ledger.record(TurnInterrupted(phase=phase, reason=PROCESS_DIED))
-                    await ledger.flush()
+                    await ledger.lease.flush()
                     line = RequestLine.of_turn(ledger.turn)
                     failed = {"error": True, "type": PROCESS_DIED, "intervention_id": told[turn_id]}
                     log.append(line.model_copy(update=failed))
     finally:
         for ledgers in held.values():
             for ledger in ledgers:
-                await ledger.close()
+                await ledger.lease.release()
     return found
 
 

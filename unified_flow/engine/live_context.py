@@ -29,14 +29,7 @@ from unified_flow.phases.context import ModelInputs
 from unified_flow.phases.recipe import Recipe
 from unified_flow.tools import Caller, Tool, ToolOutput
 from unified_flow.tools.permission_gate import NOT_ALLOWED
-from unified_flow.turns.events import (
-    HistoryRead,
-    ModelCalled,
-    ModelFailed,
-    TextArrived,
-    ToolCompleted,
-    ToolStarted,
-)
+from unified_flow.turns import events
 from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.passage import passages_in
@@ -119,10 +112,10 @@ class LivePhaseContext:
             reply = await model.complete(call)
         except Exception as exc:  # only to count the call; the boundary handles it
             took, name = elapsed_ms(started), type(exc).__name__
-            await self.ledger.record(ModelFailed(**asked, error_type=name, duration_ms=took))
+            await self.ledger.record(events.ModelFailed(**asked, error_type=name, duration_ms=took))
             raise
         await self.ledger.record(
-            ModelCalled(
+            events.ModelCalled(
                 **asked,
                 reply=reply.text,
                 prompt_tokens=reply.prompt_tokens,
@@ -150,7 +143,7 @@ class LivePhaseContext:
                 before=turn.earlier_than or turn.turn_id,
                 limit=most,
             )
-            await self.ledger.record(HistoryRead(phase=self.phase, turns=found))
+            await self.ledger.record(events.HistoryRead(phase=self.phase, turns=found))
         return self.ledger.turn.history or ()
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
@@ -168,7 +161,7 @@ class LivePhaseContext:
         return self.ledger.watched and not self.services.guardrails.may_silence
 
     def _show_text(self, text: str) -> None:
-        self.ledger.show(TextArrived(phase=self.phase, text=text))
+        self.ledger.show(events.TextArrived(phase=self.phase, text=text))
 
     async def call(self, place: int, request: ToolRequest) -> ToolResult:
         turn, toolbox = self.ledger.turn, self.services.toolbox
@@ -177,7 +170,7 @@ class LivePhaseContext:
         self.call_site = CallSite(tool=request.tool, tool_args=request.args)
         await toolbox.open(request.tool)
         if why := self._missing(request.tool):
-            return await self._done(place, _without_result(request, why))
+            return await self._refused(place, request, why)
         tool, args = toolbox.check(request)
         self.call_site = CallSite(stage=tool.stage, tool=request.tool, tool_args=request.args)
         given = turn.given
@@ -185,7 +178,7 @@ class LivePhaseContext:
             given = None
         urls = _urls_named(turn)
         if tool.name in _refused(turn):
-            return await self._done(place, _without_result(request, NOT_ALLOWED))
+            return await self._refused(place, request)
         permission = await self.services.gate.admit(
             tool,
             request.args,
@@ -196,9 +189,9 @@ class LivePhaseContext:
             urls=urls,
         )
         if permission.verdict == "denied":
-            return await self._done(place, _without_result(request, NOT_ALLOWED))
+            return await self._refused(place, request)
         await self.ledger.record(
-            ToolStarted(
+            events.ToolStarted(
                 phase=self.phase,
                 call=place,
                 tool=request.tool,
@@ -224,7 +217,7 @@ class LivePhaseContext:
             output, took = await self._output(tool, args, caller)
         except ToolServerError:
             if why := self._missing(request.tool):
-                return await self._done(place, _without_result(request, why))
+                return await self._refused(place, request, why)
             raise
         result = ToolResult(
             tool=request.tool,
@@ -254,10 +247,16 @@ class LivePhaseContext:
         """Why the tool's optional server is gone, if it is."""
         return self.services.toolbox.lacking.get(tool.partition(".")[0])
 
+    async def _refused(
+        self, place: int, request: ToolRequest, why: str = NOT_ALLOWED
+    ) -> ToolResult:
+        said = ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=why)
+        return await self._done(place, said)
+
     async def _done(self, place: int, result: ToolResult) -> ToolResult:
         took = result.duration_ms
         await self.ledger.record(
-            ToolCompleted(phase=self.phase, call=place, output=result, duration_ms=took)
+            events.ToolCompleted(phase=self.phase, call=place, output=result, duration_ms=took)
         )
         self.call_site = CallSite()
         return result
@@ -277,10 +276,6 @@ def _refused(turn: Turn) -> set[str]:
     """The tools that a person has said no to in this turn: nobody is asked twice."""
     results = (*turn.sections.coordinator, *turn.tools_done.values())
     return {result.tool for result in results if result.result == NOT_ALLOWED}
-
-
-def _without_result(request: ToolRequest, why: str) -> ToolResult:
-    return ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=why)
 
 
 def _urls_named(turn: Turn) -> frozenset[str]:

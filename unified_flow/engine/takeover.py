@@ -34,5 +34,5 @@ async def take_over(
             return ledger
         except OSError:
             pass
-    await ledger.close()
+    await ledger.lease.release()
     return None

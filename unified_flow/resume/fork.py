@@ -50,7 +50,7 @@ async def begin_fork(
             f"{exc.strerror or exc}",
             hint="make room there and make it writable; nothing has happened",
         ) from exc
-    await fork.close()
+    await fork.lease.release()
     return fork.turn.turn_id
 
 

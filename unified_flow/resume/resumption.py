@@ -95,7 +95,7 @@ async def resume_turn(
                 async with refusals(services.turns, fork):
                     await ledger.begin(event)
             except NotResumableError:
-                await ledger.remove()
+                await ledger.lease.remove()
                 raise
             turn, error = await _run(flow, ledger, log)
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
@@ -125,7 +125,7 @@ async def open_turn(turns: TurnStore, turn_id: int, observer: Observer | None = 
         ledger = await Ledger.open(turns, turn_id, observer)
         if ledger.turn.turn_id:
             return ledger
-        await ledger.close()
+        await ledger.lease.release()
         raise FileNotFoundError(2, "it was never begun", turns.place(turn_id))
 
 

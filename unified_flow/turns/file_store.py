@@ -44,6 +44,7 @@ QUICK_IN_A_ROW = 64
 WRITERS = 16
 LARGE = 64 * 1024  # characters
 EACH = 20  # characters, for which a number or the like counts
+COLLECTIONS = (dict, list, tuple)
 
 
 class FileTurnStore(TurnStore):
@@ -314,23 +315,22 @@ class _FileLease(TurnLease):
 
 
 def is_large(value: Any) -> bool:
-    """Whether encoding it may take a millisecond."""
+    """Whether encoding the record or the list may take a millisecond."""
     return _room_after(value, LARGE) <= 0
 
 
 def _room_after(value: Any, room: int) -> int:
-    """What the value leaves of `room`; counted only until none is left."""
-    if isinstance(value, str):
-        return room - len(value)
+    """What the values within leave of `room`; counted only until none is left."""
     inner = getattr(value, "__dict__", value)
-    if isinstance(inner, dict):
-        inner = inner.values()
-    elif not isinstance(inner, list | tuple):
-        return room - EACH
-    for each in inner:
+    for each in inner.values() if isinstance(inner, dict) else inner:
+        if isinstance(each, str):
+            room -= len(each)
+        elif isinstance(each, COLLECTIONS) or hasattr(each, "__dict__"):
+            room = _room_after(each, room)
+        else:
+            room -= EACH
         if room <= 0:
             break
-        room = _room_after(each, room)
     return room
 
 

@@ -99,14 +99,8 @@ def apply(turn: Turn, event: Observed) -> Turn:
             lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
             return changed(stopped, writes=(*turn.writes, *lost))
         case events.PhaseStarted():
-            visit = Visit(
-                event.phase,
-                event.visit,
-                "running",
-                before=turn.sections,
-                model=event.model,
-                recipe_digest=event.recipe_digest,
-            )
+            asks = (event.model, event.recipe_digest)
+            visit = Visit(event.phase, event.visit, "running", 0.0, turn.sections, *asks)
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
         case events.HistoryRead():
             return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
@@ -130,9 +124,6 @@ def apply(turn: Turn, event: Observed) -> Turn:
             # A writing tool may have had its effect before it raised, or before its result found
             # no room in the journal: its call stays unfinished.
             status: Status = "running" if event.action == "retry" else "failed"
-            retry = turn.retry
-            if retry is not None and retry.phase == event.phase:
-                retry = changed(retry, passed=False)  # the turn came back to that phase, and failed
             tried = turn.retry_count + (event.action == "retry" or event.attempt > 1)
             return changed(
                 turn,
@@ -140,11 +131,13 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 status=status,
                 failure=event,
                 last_failure=event,
-                retry=retry,
+                retry=_judged(turn, event.phase, passed=False),
                 retry_count=tried,
             )
         case events.GuardrailChecked():
-            return _checked(turn, event)
+            passed = event.decision == "pass"
+            retry = _judged(turn, GUARDRAILS, passed=True) if passed else turn.retry
+            return changed(turn, **{event.stage: event}, retry=retry)
         case events.TurnInterrupted():
             return turn.interrupted()
         case events.TurnCompleted():
@@ -170,13 +163,11 @@ def _valid(
         raise UnknownValueError(event, turn, unlike(exc, within=within)) from exc
 
 
-def _checked(turn: Turn, event: events.GuardrailChecked) -> Turn:
+def _judged(turn: Turn, phase: str, *, passed: bool) -> RetriedIntervention | None:
+    """What the turn is a retry of, once `phase` has completed or failed: a turn may come back to
+    one that it has passed."""
     retry = turn.retry
-    if retry is not None and retry.phase == GUARDRAILS and event.decision == "pass":
-        retry = changed(retry, passed=True)
-    if event.stage == "pre":
-        return changed(turn, pre=event, retry=retry)
-    return changed(turn, post=event, retry=retry)
+    return changed(retry, passed=passed) if retry and retry.phase == phase else retry
 
 
 def _ended(
@@ -202,13 +193,10 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
         counters = changed(counters, retries=counters.retries + 1, planning=0)
     elif event.phase == "validation" and output.decision == "REVISE":
         counters = changed(counters, revisions=counters.revisions + 1)
-    retry = turn.retry
-    if retry is not None and retry.phase == event.phase:
-        retry = changed(retry, passed=True)
     last = turn.last_failure
     return changed(
         turn,
-        retry=retry,
+        retry=_judged(turn, event.phase, passed=True),
         last_failure=None if last is not None and last.phase == event.phase else last,
         visits=_ended(turn, event, "completed"),
         sections=changed(turn.sections, **{event.phase: output}),

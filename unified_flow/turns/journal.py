@@ -23,17 +23,9 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from interventions.home import open_private, sync_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.turns import blobs
+from unified_flow.turns import blobs, events
 from unified_flow.turns import lock as turn_lock
-from unified_flow.turns.events import (
-    AnyEvent,
-    PhaseCompleted,
-    PhaseFailed,
-    ToolStarted,
-    TurnCompleted,
-    TurnInterrupted,
-    TurnStarted,
-)
+from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.lines import events_in, sealed
 from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.upcasters import Record
@@ -119,7 +111,7 @@ class Journal:
         else:
             self._waiting += line + b"\n"
         self._lines += 1
-        if isinstance(event, ToolStarted) and "writes" in event.access:
+        if isinstance(event, events.ToolStarted) and "writes" in event.access:
             self._make_names_durable()
 
     @property
@@ -202,14 +194,14 @@ def _shortened(event: AnyEvent, folder: Path) -> dict[str, Any]:
 
 def _durable(event: AnyEvent, *, kept: bool) -> bool:
     match event:
-        case PhaseCompleted() | TurnInterrupted():
+        case events.PhaseCompleted() | events.TurnInterrupted():
             # Nobody goes on with a turn that is not kept, unless it failed.
             return kept
-        case PhaseFailed():
+        case events.PhaseFailed():
             return True
-        case TurnCompleted():
+        case events.TurnCompleted():
             return False  # follows from the last phase, which is durable already; close writes it
-        case ToolStarted():
+        case events.ToolStarted():
             return "writes" in event.access
         case _:
             return False

@@ -8,20 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from unified_flow.turns import events
 from unified_flow.turns.archive import read_turn
-from unified_flow.turns.events import (
-    AnyEvent,
-    GuardrailChecked,
-    HistoryRead,
-    Observed,
-    PhaseFailed,
-    TurnAbandoned,
-    TurnCompleted,
-    TurnInterrupted,
-    TurnResumed,
-    TurnStarted,
-    TurnTakenOver,
-)
+from unified_flow.turns.events import AnyEvent, Observed, TurnStarted
 from unified_flow.turns.fold import apply
 from unified_flow.turns.store import TurnLease, TurnStore
 from unified_flow.turns.turn import Turn
@@ -29,14 +18,14 @@ from unified_flow.turns.turn import Turn
 logger = logging.getLogger(__name__)
 
 Observer = Callable[[Observed], None]
-STOPS = (PhaseFailed, TurnInterrupted, TurnCompleted, TurnAbandoned)
+STOPS = (events.PhaseFailed, events.TurnInterrupted, events.TurnCompleted, events.TurnAbandoned)
 
 
 class Ledger:
     """`record` writes an event to the journal first; only what the journal takes has happened.
 
     `create` begins a turn, and `open` takes up one that is kept, which `begin` lets go on. Either
-    is the one process that runs the turn, until the ledger is left.
+    is the one process that runs the turn, until the ledger is left, or its `lease` released.
     """
 
     def __init__(
@@ -44,12 +33,12 @@ class Ledger:
         lease: TurnLease,
         observer: Observer | None = None,
         turn: Turn | None = None,
-        events: Sequence[AnyEvent] = (),
+        past: Sequence[AnyEvent] = (),
     ) -> None:
         self.turn = turn or Turn()
-        self._lease = lease
+        self.lease = lease
         self._observer = observer
-        self.events = list(events)
+        self.events = list(past)
 
     @classmethod
     async def create(
@@ -73,20 +62,22 @@ class Ledger:
         none, RetrievalError if its journal is damaged."""
         lease = await store.open(turn_id)
         try:
-            turn, events = await read_turn(store, turn_id)
+            turn, past = await read_turn(store, turn_id)
         except BaseException:
             await lease.release()
             raise
-        return cls(lease, observer, turn, events)
+        return cls(lease, observer, turn, past)
 
-    async def begin(self, event: TurnStarted | TurnResumed | TurnTakenOver | TurnAbandoned) -> None:
+    async def begin(
+        self, event: TurnStarted | events.TurnResumed | events.TurnTakenOver | events.TurnAbandoned
+    ) -> None:
         """Record the event with which a run begins. Raises OSError; then it has not happened, and
         observers do not see it."""
-        await self._lease.append(event)
+        await self.lease.append(event)
         try:
-            await self._lease.flush()
+            await self.lease.flush()
         except OSError:
-            self._lease.drop()
+            self.lease.drop()
             raise
         await self._took(event)
 
@@ -100,37 +91,27 @@ class Ledger:
         traceback: TracebackType | None,
     ) -> None:
         if not self.turn.persist and not self.turn.waits:
-            self._lease.drop()
-        await self.close()
-
-    async def close(self) -> None:
-        """Let others have the turn."""
-        await self._lease.release()
-
-    async def remove(self) -> None:
-        """Nothing of the turn is kept. Raises OSError."""
-        await self._lease.remove()
-
-    async def flush(self) -> None:
-        """Put what was recorded so far where it outlives the process."""
-        await self._lease.flush()
+            self.lease.drop()
+        await self.lease.release()
 
     async def checkpoint(self) -> None:
         """Flush before anything that takes time or acts. A turn that is not kept is neither resumed
         nor watched unless it fails; then all of it is written."""
         if self.turn.persist:
-            await self.flush()
+            await self.lease.flush()
 
     async def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""
-        await self._lease.append(event)
+        await self.lease.append(event)
         await self._took(event)
 
-    async def record_always(self, event: PhaseFailed | GuardrailChecked | HistoryRead) -> None:
+    async def record_always(
+        self, event: events.PhaseFailed | events.GuardrailChecked | events.HistoryRead
+    ) -> None:
         """Record an event even if the journal cannot take it: a failure or a check must not depend
         on the disk. The next phase meets the full disk itself."""
         try:
-            await self._lease.append(event)
+            await self.lease.append(event)
         except OSError as exc:
             logger.critical("the journal of turn %s cannot be written: %s", self.turn.turn_id, exc)
         await self._took(event)
@@ -140,7 +121,7 @@ class Ledger:
         self.events.append(event)
         if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
             try:
-                await self._lease.show(self.events)
+                await self.lease.show(self.events)
             except OSError as exc:
                 # The page only repeats the journal; it must not cost the turn its answer.
                 logger.warning("turn %s has no page: %s", self.turn.turn_id, exc)

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from unified_flow.turns.results import (
-    Draft,
-    GatheredContext,
-    Plan,
-    PriorTurn,
-    QueryAnalysis,
-    Reflection,
-    Saved,
-    ToolResult,
-    Verdict,
-)
+from unified_flow.turns import results
 
 T = TypeVar("T")
 
@@ -56,17 +46,17 @@ class Sections:
     the last draft, the last verdict; `coordinator` grows.
     """
 
-    history: tuple[PriorTurn, ...] = ()
+    history: tuple[results.PriorTurn, ...] = ()
     tools: tuple[ToolDescription, ...] = ()
     evidence: tuple[str, ...] = ()
-    query_analyzer: QueryAnalysis | None = None
-    reflection: Reflection | None = None
-    context_gatherer: GatheredContext | None = None
-    planner: Plan | None = None
-    coordinator: tuple[ToolResult, ...] = ()
-    synthesis: Draft | None = None
-    validation: Verdict | None = None
-    save: Saved | None = None
+    query_analyzer: results.QueryAnalysis | None = None
+    reflection: results.Reflection | None = None
+    context_gatherer: results.GatheredContext | None = None
+    planner: results.Plan | None = None
+    coordinator: tuple[results.ToolResult, ...] = ()
+    synthesis: results.Draft | None = None
+    validation: results.Verdict | None = None
+    save: results.Saved | None = None
 
     def only(self, names: frozenset[str]) -> Sections:
         """The same with every section emptied that is not in `names`."""

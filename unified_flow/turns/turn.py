@@ -171,13 +171,8 @@ class Turn:
     def phases(self) -> list[dict[str, Any]]:
         """Every visit as clients and logs see it: {name, visit, status, duration_ms}."""
         return [
-            {
-                "name": visit.phase,
-                "visit": visit.number,
-                "status": visit.status,
-                "duration_ms": visit.duration_ms,
-            }
-            for visit in self.visits
+            dict(name=v.phase, visit=v.number, status=v.status, duration_ms=v.duration_ms)
+            for v in self.visits
         ]
 
     def as_row(self) -> dict[str, Any]:

@@ -20,23 +20,10 @@ from unified_flow.models.reply import parse_reply
 from unified_flow.phases import recipe
 from unified_flow.phases.context import ModelInputs
 from unified_flow.resume.replay.recording import RecordedFailure, RecordedResumption, Recording
-from unified_flow.turns.events import (
-    HistoryRead,
-    ModelCalled,
-    Observed,
-    PhaseCompleted,
-    TurnResumed,
-    this_process,
-)
+from unified_flow.turns import events, results
+from unified_flow.turns.events import Observed, this_process
 from unified_flow.turns.fold import apply
-from unified_flow.turns.results import (
-    GatheredContext,
-    Memory,
-    PriorTurn,
-    Saved,
-    ToolRequest,
-    ToolResult,
-)
+from unified_flow.turns.results import PriorTurn, ToolRequest
 from unified_flow.turns.sections import ToolDescription
 from unified_flow.turns.turn import Turn
 
@@ -102,12 +89,13 @@ class PlayedTurn:
 
     def complete(self, phase: str, output: Any) -> None:
         number = self.turn.visit_number(phase)
-        self._apply(PhaseCompleted(phase=phase, visit=number, output=output, duration_ms=0.0))
+        done = {"visit": number, "output": output, "duration_ms": 0.0}
+        self._apply(events.PhaseCompleted(phase=phase, **done))
 
     def resume(self, resumption: RecordedResumption) -> None:
         """The counters restart, and edits are put in place."""
         self._apply(
-            TurnResumed(
+            events.TurnResumed(
                 phase=resumption.phase,
                 runner=this_process(),
                 by="",
@@ -136,7 +124,7 @@ class PlayedTurn:
         reply, request = self._replies[self.phase].popleft(), request_digest(call)
         self._requests.append(request)
         self._apply(
-            ModelCalled(
+            events.ModelCalled(
                 phase=self.phase,
                 model="recorded",
                 request_digest=request,
@@ -149,7 +137,7 @@ class PlayedTurn:
     async def tools(self) -> tuple[ToolDescription, ...]:
         return self._real.toolbox.describe() if self._real is not None else ()
 
-    async def call(self, place: int, request: ToolRequest) -> ToolResult:
+    async def call(self, place: int, request: ToolRequest) -> results.ToolResult:
         if not self._calls:
             raise self._unrecorded(f"the tool {request.tool} was not called then")
         then = self._calls.popleft()
@@ -166,18 +154,21 @@ class PlayedTurn:
             if told is None and real is not None:
                 turn_id, session_id = self.turn.turn_id, self.turn.session_id
                 told = tuple(real.sessions.recent(session_id, before=turn_id, limit=most))
-            self._apply(HistoryRead(phase=self.phase, turns=told or ()))
+            self._apply(events.HistoryRead(phase=self.phase, turns=told or ()))
         return self.turn.history or ()
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
-        return list(self._recorded_output(GatheredContext, "nothing was gathered then").prior_turns)
+        return list(self._gathered().prior_turns)
 
-    async def memories(self, query: str, most: int) -> list[Memory]:
+    async def memories(self, query: str, most: int) -> list[results.Memory]:
         """All that the phase gathered. Had a model condensed it, it now fits without."""
-        return list(self._recorded_output(GatheredContext, "nothing was gathered then").memories)
+        return list(self._gathered().memories)
 
-    async def save(self, turn: Turn) -> Saved:
-        return self._recorded_output(Saved, "the turn was not saved then")
+    async def save(self, turn: Turn) -> results.Saved:
+        return self._recorded_output(results.Saved, "the turn was not saved then")
+
+    def _gathered(self) -> results.GatheredContext:
+        return self._recorded_output(results.GatheredContext, "nothing was gathered then")
 
     def _recorded_output(self, kind: type[T], otherwise: str) -> T:
         for visit in self._recording.visits:

@@ -12,26 +12,16 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from unified_flow.turns import results
+from unified_flow.turns import events, results
 from unified_flow.turns.archive import named_damage, read_turn
-from unified_flow.turns.events import (
-    AnyEvent,
-    ModelCalled,
-    PhaseCompleted,
-    PhaseFailed,
-    PhaseStarted,
-    ToolCompleted,
-    ToolStarted,
-    TurnResumed,
-    TurnStarted,
-)
+from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.fold import OUTPUT, JournalOrderError, apply
 from unified_flow.turns.sections import written
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 COORDINATOR = "coordinator"
-OF_A_VISIT = (ModelCalled, ToolStarted, ToolCompleted, PhaseCompleted)
+OF_A_VISIT = (events.ModelCalled, events.ToolStarted, events.ToolCompleted, events.PhaseCompleted)
 LIMIT_REACHED = frozenset({"LoopLimitError", "LimitReachedError"})  # the latter in older journals
 
 
@@ -72,7 +62,7 @@ class RecordedFailure(Plain):
     tool: str | None = None
 
     @classmethod
-    def of(cls, event: PhaseFailed) -> Self:
+    def of(cls, event: events.PhaseFailed) -> Self:
         return cls(
             phase=event.phase,
             error_type=event.error_type,
@@ -117,9 +107,9 @@ class Recording(Plain):
 async def recorded(turns: TurnStore, turn_id: int) -> Recording:
     """The recording of a turn. Raises FileNotFoundError, and RetrievalError for a journal that is
     damaged."""
-    _, events = await read_turn(turns, turn_id)
-    with named_damage(turns.place(turn_id), events):
-        return record(events)
+    _, journal = await read_turn(turns, turn_id)
+    with named_damage(turns.place(turn_id), journal):
+        return record(journal)
 
 
 @dataclass
@@ -142,26 +132,26 @@ class _Visit:
         )
 
 
-def record(events: Iterable[AnyEvent]) -> Recording:
+def record(journal: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
     visits, resumptions, edited = list[_Visit](), list[RecordedResumption](), False
-    for event in events:
+    for event in journal:
         before, turn = turn, apply(turn, event)
         if isinstance(event, OF_A_VISIT) and not visits:
             raise JournalOrderError(event, before, "no phase had begun")
         match event:
-            case TurnStarted():
+            case events.TurnStarted():
                 asked = event.question
-            case PhaseStarted():
+            case events.PhaseStarted():
                 visits.append(_Visit(event.phase, _carried(event, turn)))
-            case ModelCalled():
+            case events.ModelCalled():
                 reply = RecordedReply(text=event.reply, request_digest=event.request_digest)
                 visits[-1].replies.append(reply)
-            case ToolStarted():
+            case events.ToolStarted():
                 call = Call(place=event.call, tool=event.tool, args=event.args)
                 visits[-1].calls[event.call] = call
-            case ToolCompleted():
+            case events.ToolCompleted():
                 output, calls = turn.tools_done[event.call], visits[-1].calls
                 if (begun := calls.get(event.call)) is not None:
                     calls[event.call] = begun.model_copy(update={"output": output})
@@ -169,14 +159,14 @@ def record(events: Iterable[AnyEvent]) -> Recording:
                     raise JournalOrderError(event, before, "its call had not begun")
                 else:  # refused before it began
                     calls |= _calls_of_plan(event, turn, {event.call: output})
-            case PhaseCompleted():
+            case events.PhaseCompleted():
                 visits[-1].output, visits[-1].completed = event.output, True
-            case PhaseFailed() if not visits or visits[-1].phase != event.phase:
+            case events.PhaseFailed() if not visits or visits[-1].phase != event.phase:
                 visits.append(_Visit(event.phase))
-            case PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
+            case events.PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
                 # The search beside the phase failed, whatever a model had said by then.
                 visits[-1].replies.clear()
-            case TurnResumed():
+            case events.TurnResumed():
                 edited = edited or bool(event.edited)
                 visits = _before(visits, before, event.phase) if event.rewound else visits
                 after = sum(visit.completed for visit in visits)
@@ -205,7 +195,7 @@ def _limits(turn: Turn) -> dict[str, int]:
     return {found.loop: found.limit} if found else {}
 
 
-def _carried(event: PhaseStarted, turn: Turn) -> dict[int, Call]:
+def _carried(event: events.PhaseStarted, turn: Turn) -> dict[int, Call]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
     if turn.sections.planner is None or turn.visits[-1].phase != COORDINATOR:
         return {}

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from pydantic import TypeAdapter
+
 from interventions.home import create_private, state_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
@@ -40,6 +42,7 @@ CREATE INDEX IF NOT EXISTS messages_of_session ON messages (session_id, turn_id)
 CREATE VIRTUAL TABLE IF NOT EXISTS turn_terms USING fts5 (terms, session_id UNINDEXED);
 """
 BUSY_TIMEOUT_S = 5.0
+CITATIONS = TypeAdapter(list[Citation])
 BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
 
 
@@ -136,8 +139,8 @@ class SessionStore(Sessions):
     def last_turn_id(self) -> int:
         """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
         with suppress(RetrievalError):
-            rows = self._read("SELECT max(turn_id) FROM turns", ())
-            return rows[0][0] or 0 if rows else 0
+            found = self._read("SELECT max(turn_id) FROM turns", ())
+            return max((last or 0 for (last,) in found), default=0)
         return 0
 
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
@@ -205,11 +208,8 @@ class SessionStore(Sessions):
 
     def user_of(self, session_id: str) -> str | None:
         """Whose the session's last turn is; None for an unknown session."""
-        rows = self._read(
-            "SELECT user_id FROM turns WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1",
-            (session_id,),
-        )
-        return rows[0][0] if rows else None
+        query = "SELECT user_id FROM turns WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1"
+        return next((user for (user,) in self._read(query, (session_id,))), None)
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """The session's last turns before turn `before`, oldest first."""
@@ -257,14 +257,9 @@ class SessionStore(Sessions):
         )
         return [
             Exchange(
-                turn_id=turn_id,
-                at=at,
-                question=question,
-                response=response,
-                citations=[Citation.model_validate(each) for each in json.loads(citations)],
-                abstained=bool(abstained),
+                turn, at, asked, said, CITATIONS.validate_python(json.loads(cited)), bool(none)
             )
-            for turn_id, at, question, response, citations, abstained in rows
+            for turn, at, asked, said, cited, none in rows
         ]
 
     def forget(self, session_id: str) -> int:
