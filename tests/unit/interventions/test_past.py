@@ -13,7 +13,13 @@ import pytest
 from interventions import AmbiguousIdError, InterventionQueue, NotFoundError
 from interventions.doctor import examine
 from interventions.entry import Entry
-from interventions.home import archive_file, history_index, state_folder, transitions_file
+from interventions.home import (
+    archive_file,
+    emergency_log,
+    history_index,
+    state_folder,
+    transitions_file,
+)
 from interventions.storage import jsonl
 from interventions.times import utc_now
 
@@ -180,6 +186,22 @@ def test_a_failed_change_of_an_older_version_is_none(
     assert queue.undo()[0]["action"] == "assign"
     with pytest.raises(NotFoundError):
         queue.undo()
+
+
+def test_a_line_of_odd_values_costs_itself_alone(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    closed = closed_entry(queue, make)
+    odd = jsonl.encode(
+        {"transition_id": {}, "id": [], "action": {}, "reason": [], "failure_id": {}}
+    )
+    dropped = jsonl.encode({"id": {}, "admission": "dropped", "reason": [], "created_at": 5})
+    jsonl.append(transitions_file(home), odd)
+    jsonl.append(emergency_log(home, utc_now().date()), dropped)
+    again = InterventionQueue(home)
+    assert [line["action"] for line in again.journal()] == ["resolve"]
+    assert [entry["id"] for entry in again.history()] == [closed["id"]]
+    assert again.health()["dropped"] == {}
 
 
 def test_lines_are_read_on(tmp_path: Path) -> None:
