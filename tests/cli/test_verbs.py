@@ -138,3 +138,5 @@ def test_last_is_the_newest_turn_session_and_request(home: Path) -> None:
         assert outcome.exit_code == 0, words
         assert '"ros"' in outcome.stdout, words
     assert runner.invoke(app, ["--home", str(home), "replay", "last"]).exit_code == 0
+    by_number = runner.invoke(app, ["--home", str(home), "trace", "1"])
+    assert (by_number.exit_code, "turns show 1" in by_number.output) == (3, True)

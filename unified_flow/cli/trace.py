@@ -41,9 +41,10 @@ def trace(
     newest = wait_for(turn_archive(home).find(LAST)) if request_id == LAST else None
     found = find(home, newest.request_id if newest is not None else request_id)
     if not found:
-        raise NotFoundError(
-            f"no request {request_id} is known", hint="the newest are in logs/rag_queries.jsonl"
-        )
+        newest_ids = "the newest are in logs/rag_queries.jsonl"
+        a_turn = f"for a turn by its number: unified-flow turns show {request_id} --timeline"
+        hint = a_turn if request_id.isdecimal() else newest_ids
+        raise NotFoundError(f"no request {request_id} is known", hint=hint)
     if as_json:
         requests = [each.model_dump(mode="json") for each in found]
         say_object({"requests": requests})

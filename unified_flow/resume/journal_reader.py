@@ -22,6 +22,7 @@ from unified_flow.turns.events import (
     PhaseStarted,
     ToolCompleted,
     ToolStarted,
+    stamp,
 )
 from unified_flow.turns.store import TurnMark
 from unified_flow.turns.turn import Turn
@@ -94,7 +95,7 @@ def _shown(turn: Turn, doing: str) -> LiveTurn:
         "status": turn.status,
         "session_id": turn.session_id,
         "question": turn.question,
-        "started_at": turn.started_at.isoformat().replace("+00:00", "Z") if turn.started_at else "",
+        "started_at": stamp(turn.started_at) if turn.started_at else "",
         "duration_ms": turn.duration_ms or None,
         "ribbon": ribbon(turn),
         "doing": doing,
