@@ -245,6 +245,17 @@ def test_the_person_at_the_terminal_is_asked(
     assert target.read_text() == "xx"
 
 
+def test_no_terminal_breaks_a_line_of_the_arguments(own: Path, tmp_path: Path) -> None:
+    call = ("tools", "call", "append", f"path={tmp_path / 'target'}", f"text={'x' * 300}")
+    terminal = Terminal(BIN, *call, "--home", own)
+    terminal.expect(QUESTION)
+    shown = [line for line in terminal.seen.splitlines() if "xxx" in line]
+    assert sum(line.count("x") for line in shown) >= 300
+    assert all(len(line) < 80 for line in shown)
+    terminal.type("n\n")
+    assert terminal.end() == 1
+
+
 @every_phase_by_model
 def test_what_nobody_caught_is_told_without_its_secrets(own: Path) -> None:
     module = own / "odd.py"

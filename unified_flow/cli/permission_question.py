@@ -70,13 +70,12 @@ def _lines(args: Mapping[str, Any], columns: int) -> Iterator[str]:
     """Every argument whole, its escape sequences shown, in lines that no terminal breaks."""
     for name, value in args.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-        first, *rest = [
-            piece
-            for line in text.split("\n")
-            for piece in _pieces(clean(line), max(20, columns - 9))
-        ]
-        yield f"    {one_line(name)}: {first}"
-        yield from (f"        {line}" for line in rest)
+        before = f"    {one_line(name)}: "
+        room = max(20, columns - max(cells(before), 8) - 1)
+        for line in text.split("\n"):
+            for piece in _pieces(clean(line), room):
+                yield f"{before}{piece}"
+                before = " " * 8
 
 
 def _pieces(text: str, columns: int) -> list[str]:
