@@ -11,9 +11,18 @@ from base64 import b64decode
 from functools import lru_cache
 
 from interventions.secrets.columns import mask_columns
-from interventions.secrets.issued import mask_tokens
+from interventions.secrets.issued import KEY, mask_tokens
 from interventions.secrets.names import NameKind, name_kind
-from interventions.secrets.rules import MASK, TABLE, Span, patterns, spelled, without, words
+from interventions.secrets.rules import (
+    MASK,
+    TABLE,
+    TEXT,
+    Span,
+    inside_quotes,
+    spelled,
+    without,
+    words,
+)
 from interventions.secrets.values import (
     begins_prose,
     is_harmless,
@@ -28,7 +37,6 @@ _WHOLE = [
     for hint, forms in TABLE["whole"].items()
     for form in ([forms] if isinstance(forms, str) else forms)
 ]
-_TEXT, _ENCODED = patterns("text"), patterns("key")["encoded"]
 _VALUE = re.compile("|".join(map(spelled, TABLE["value"].values())))
 _WORD = re.compile(r"(?P<name>[^\W\d][\w\-]*+)")
 # A `\n` written out before a name, and `%3F`, look like letters of it.
@@ -85,7 +93,7 @@ def _scrub_once(text: str) -> str:
         return text
     text = mask_tokens(text)
     if max(map(len, text.split()), default=0) > _SHORTEST_ENCODED:
-        text = _ENCODED.sub(_mask_encoded, text)
+        text = KEY["encoded"].sub(_mask_encoded, text)
     for hint, form in _WHOLE:
         if hint in text:
             text = form.sub(_mask_whole, text)
@@ -145,7 +153,7 @@ def _secret_of(text: str, start: int, end: int, kind: NameKind) -> Span | None:
     just_before = text[max(0, start - 3) : start].rstrip("\"' ")
     if just_before.endswith((":", "=")) and kind is not NameKind.PLAIN:
         # `value: ..., name: PASSWORD`, in the order of the alphabet
-        earlier = _TEXT["value_before"].search(text, max(0, start - 300), start)
+        earlier = TEXT["value_before"].search(text, max(0, start - 300), start)
         if earlier is not None and not is_masked(earlier["value"]):
             return earlier.span("value")
     judged = NameKind.SECRET if kind is NameKind.PLAIN else kind
@@ -165,15 +173,15 @@ def _assigned(text: str, start: int, end: int, kind: NameKind, join: re.Match[st
     value = _VALUE.match(text, join.end())
     if value is None:
         return None
-    if _TEXT["opening"].match(value[0]):
-        first, last = _inside_quotes(value)
+    if TEXT["opening"].match(value[0]):
+        first, last = inside_quotes(text, *value.span())
         colon = join[0].split("\n")[0].rstrip().endswith(":")
         if "\n" in join[0] and colon and text[end] not in "'\"":
             return None  # the first line of a block of code
         if is_harmless(text[first:last], kind):
             return None
-        if more := _TEXT["replaced"].match(text, value.end()):  # by another one
-            _, last = _inside_quotes(_VALUE.match(text, more.end()) or value)
+        if more := TEXT["replaced"].match(text, value.end()):  # by another one
+            _, last = inside_quotes(text, *(_VALUE.match(text, more.end()) or value).span())
         return first, last
     if value[0][0] in "[({" and value[0][1:].lstrip()[:1] in ("'", '"', "\\", "b"):
         open_list = kind is not NameKind.SECRET or value[0][0] == "{" or MASK[:-1] in value[0]
@@ -183,20 +191,12 @@ def _assigned(text: str, start: int, end: int, kind: NameKind, join: re.Match[st
     return value.start(), _end_of_bare(text, start, join[0], value)
 
 
-def _inside_quotes(value: re.Match[str]) -> Span:
-    opening = _TEXT["opening"].match(value[0])
-    assert opening is not None
-    start, end, quote = value.start() + opening.end(), value.end(), opening["quote"]
-    closed = end - start >= len(quote) and value[0].endswith(quote)
-    return start, end - len(quote) if closed else end
-
-
 def _end_of_bare(text: str, start: int, join: str, value: re.Match[str]) -> int:
     """On a line of its own a value without quotes has more: `PASSWORD=a;b`, `password: a b`."""
-    if not _TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start):
+    if not TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start):
         return value.end()
     if join == "=":
-        more = _TEXT["no_space"].match(text, value.start())
+        more = TEXT["no_space"].match(text, value.start())
         return more.end() if more else value.end()
-    rest = _TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
+    rest = TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
     return value.end() if rest is None or any(map(begins_prose, rest[0].split())) else rest.end()

@@ -18,29 +18,29 @@ _FORMS = [
     for prefix, least in _ISSUED[alphabet].items()
 ]
 _TOKEN = re.compile(spelled(f"{{boundary}}(?:{'|'.join([*_FORMS, *_ISSUED['whole'].values()])})"))
-_KEY = patterns("key")
+KEY = patterns("key")
 
 
 def mask_issued(text: str) -> str:
     """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
     if "-----BEGIN" in text:
-        text = _KEY["private"].sub(MASK, text)
+        text = KEY["private"].sub(MASK, text)
     return mask_tokens(text)
 
 
 def mask_tokens(text: str) -> str:
     """Without JSON web tokens and what has the form of an issued token."""
     if "eyJ" in text:
-        text = _KEY["dotted"].sub(_mask_web_token, text)
+        text = KEY["dotted"].sub(_mask_web_token, text)
     tokens = (
         token.span()
-        for run in _KEY["run"].finditer(text)
+        for run in KEY["run"].finditer(text)
         for token in _TOKEN.finditer(text, run.start(), run.end())
-        if not _KEY["placeholder"].search(token[0])
+        if not KEY["placeholder"].search(token[0])
     )
     return without(text, tokens)
 
 
 def _mask_web_token(run: re.Match[str]) -> str:
-    token = _KEY["web_token"].search(run.string, run.start(), run.end())
+    token = KEY["web_token"].search(run.string, run.start(), run.end())
     return run[0] if token is None else run.string[run.start() : token.start()] + MASK

@@ -35,6 +35,18 @@ def patterns(table: str, flags: int = 0) -> dict[str, re.Pattern[str]]:
     return {name: re.compile(spelled(form), flags) for name, form in TABLE[table].items()}
 
 
+TEXT = patterns("text")
+
+
+def inside_quotes(text: str, start: int, end: int) -> Span:
+    """Of a value in the text; one without quotes is all of it."""
+    opening = TEXT["opening"].match(text, start, end)
+    if opening is None:
+        return start, end
+    closed = text.endswith(opening["quote"], opening.end(), end)
+    return opening.end(), end - len(opening["quote"]) if closed else end
+
+
 def without(text: str, spans: Iterable[Span]) -> str:
     """The text with each of these, which are in order, masked."""
     parts: list[str] = []

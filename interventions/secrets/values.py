@@ -8,7 +8,7 @@ from interventions.secrets.names import NameKind, hides, name_kind
 from interventions.secrets.rules import MASK, patterns, spelled, words
 
 _HARMLESS, _SAID = patterns("harmless"), re.compile(spelled("{said}"))
-_PROSE, _NO_VALUE, _ROOTS = words("after_a_name"), words("no_value"), words("roots")
+_PROSE, _ROOTS = words("after_a_name"), words("roots")
 _WEAK = tuple(words("weak"))
 
 
@@ -38,9 +38,8 @@ def begins_prose(text: str) -> bool:
 def is_harmless(text: str, kind: NameKind) -> bool:
     """Of a text between quotes or tags, and of any other."""
     bare = text.strip()
-    if not any(map(str.isalnum, bare)) or is_masked(bare) or not hides(kind, bare):
-        return True
-    return bare.lower().rstrip(".,:;") in _NO_VALUE or is_placeholder(bare) or is_sentence(bare)
+    nothing = not hides(kind, bare) or _HARMLESS["nothing"].match(bare)
+    return bool(nothing) or is_placeholder(bare) or is_sentence(bare)
 
 
 def is_harmless_bare(text: str, kind: NameKind, name: str, join: str) -> bool:

@@ -33,24 +33,12 @@ TURNS_SHOWN = 12
 FIXES_SHOWN = 2
 
 
-class Kind(StrEnum):
-    """What a section is about, for a front end that lays sections out; titles are for people."""
-
-    HEAD = "head"
-    SUPERSEDED = "superseded"
-    PHASES = "phases"
-    ERROR = "error"
-    OTHERS = "others"
-    REGRESSION = "regression"
-    RETRIED = "retried"
-    KNOWN_FIXES = "known_fixes"
-    TRACEBACK = "traceback"
-    TURN = "turn"
-    CONTEXT = "context"
-    SAMPLE = "sample"
-    HISTORY = "history"
-    ENVIRONMENT = "environment"
-    COMMANDS = "commands"
+# What a section is about, for a front end that lays sections out; titles are for people.
+Kind = StrEnum(
+    "Kind",
+    "HEAD SUPERSEDED PHASES ERROR OTHERS REGRESSION RETRIED KNOWN_FIXES TRACEBACK TURN CONTEXT "
+    "SAMPLE HISTORY ENVIRONMENT COMMANDS",
+)
 
 
 @dataclass(frozen=True)

@@ -93,11 +93,8 @@ class Query(NamedTuple):
 
     def select(self, entries: list[Entry], now: datetime) -> list[Entry]:
         """Those that match; open ones only, unless the query itself speaks of states."""
-        return [
-            entry
-            for entry in entries
-            if (self.names_state or is_open(entry)) and self.matches(entry, now)
-        ]
+        meant = entries if self.names_state else filter(is_open, entries)
+        return [entry for entry in meant if self.matches(entry, now)]
 
 
 def parse(text: str) -> Query:

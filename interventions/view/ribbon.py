@@ -10,13 +10,7 @@ from interventions.plaintext import one_line
 
 Status = Literal["completed", "failed", "running", "interrupted", "not_run"]
 STATUSES: tuple[Status, ...] = get_args(Status)
-SYMBOLS: dict[Status, str] = {
-    "completed": "✓",
-    "failed": "✗",
-    "running": "▸",
-    "interrupted": "■",
-    "not_run": "·",
-}
+SYMBOLS: dict[Status, str] = dict(zip(STATUSES, "✓✗▸■·", strict=True))
 
 
 @dataclass(frozen=True)
