@@ -163,12 +163,12 @@ class InterventionQueue:
         it. The ids of those that were resolved now.
         """
         expect("ids", ids, Collection)
-        expect("outcome", outcome, str)
         actor, clean = Actor.current(**options), _note(note)
+        ended = _clean("outcome", outcome, 100)
         with self._transaction() as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
-                fields = transitions.resolve(entry, actor, note=clean, verified=outcome)
+                fields = transitions.resolve(entry, actor, note=clean, verified=ended)
                 self._write(work, "resolve", entry, fields, actor)
         return tuple(entry["id"] for entry in closing)
 

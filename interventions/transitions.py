@@ -49,7 +49,8 @@ class Actor:
         expect("by", by, str, NoneType)
         expect("via", via, str)
         name = redact_text(by, 100) if by else _user()
-        return cls(name, utc_now(), via, socket.gethostname(), expected_version)
+        through = redact_text(via, 100)
+        return cls(name, utc_now(), through, socket.gethostname(), expected_version)
 
     def line(self, action: str, intervention_id: str | None = None) -> Transition:
         """What every line of the journal has."""

@@ -63,7 +63,9 @@ QueryWords = Annotated[
     ),
 ]
 Session = Annotated[str | None, typer.Option(help="Of this session alone.", show_default=False)]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many; 0: all.")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=0, max=10**9, help="At most so many; 0: all.")
+]
 
 
 class PrintFlags(TypedDict):

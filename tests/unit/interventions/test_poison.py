@@ -253,6 +253,15 @@ def test_the_command_says_what_is_out_of_range(queue: InterventionQueue, home: P
     is_readable(home, {name})
 
 
+@pytest.mark.parametrize("command", ["history", "similar last"])
+def test_a_limit_beyond_all_numbers_is_refused(
+    queue: InterventionQueue, home: Path, command: str
+) -> None:
+    queue.put(InterventionRequest(**NEEDED))
+    words = ["--home", str(home), *command.split(), "-n", str(10**22)]
+    assert CliRunner().invoke(app, words).exit_code == 2
+
+
 def test_counts_that_would_pass_the_bound_stay_below_it(
     queue: InterventionQueue, home: Path
 ) -> None:

@@ -283,3 +283,14 @@ def test_a_named_tuple_has_names() -> None:
 def test_a_fingerprint_of_a_caller_is_redacted(queue: InterventionQueue, home: Path, make) -> None:
     queue.put(make(fingerprint="password=hunter2Qx9"))
     assert "hunter2" not in queue_file(home).read_text()
+
+
+def test_what_a_caller_says_of_a_change_is_redacted(
+    queue: InterventionQueue, home: Path, make
+) -> None:
+    name = queue.put(make()).intervention_id
+    queue.assign(name, "ada", via="cron password=hunter2Qx9")
+    queue.close_retried([name], "mended", outcome="completed with password=hunter2Qx9")
+    written = "".join(path.read_text() for path in (home / "shared_state").glob("*.json*"))
+    assert "completed with password=[redacted]" in written
+    assert "hunter2" not in written
