@@ -221,9 +221,7 @@ class InterventionQueue:
         return self._change(transitions.assign, intervention_id, options, owner=name)
 
     def undo(
-        self,
-        intervention_id: str | None = None,
-        **options: Unpack[ChangeOptions],
+        self, intervention_id: str | None = None, **options: Unpack[ChangeOptions]
     ) -> tuple[Transition, Entry]:
         """Take back the last transition, of this entry or of all: (what was undone, the entry now).
 
@@ -362,12 +360,7 @@ class InterventionQueue:
             return self._write(work, action.__name__, before, action(before, actor, **given), actor)
 
     def _write(
-        self,
-        work: Transaction,
-        action: str,
-        before: Entry,
-        fields: EntryFields,
-        actor: Actor,
+        self, work: Transaction, action: str, before: Entry, fields: EntryFields, actor: Actor
     ) -> Entry:
         after = transitions.change(work, action, before, fields, actor, self.limits.max_size)
         if is_open(after) and not is_open(before):

@@ -123,12 +123,7 @@ def assign(entry: Entry, actor: Actor, *, owner: str | None) -> EntryFields:
 
 
 def change(
-    work: Transaction,
-    action: str,
-    before: Entry,
-    fields: EntryFields,
-    actor: Actor,
-    max_size: int,
+    work: Transaction, action: str, before: Entry, fields: EntryFields, actor: Actor, max_size: int
 ) -> Entry:
     """Write the fields and the line of the journal into the transaction; the entry after it.
     Raises ArgumentError for one that could not be read again."""
