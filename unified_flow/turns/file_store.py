@@ -248,13 +248,9 @@ class FileTurnStore(TurnStore):
 class _FileLease(TurnLease):
     def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path) -> None:
         self._store = store
-        self._turn_id = turn_id
+        self.turn_id = turn_id
         self._journal = journal
         self._mark = mark
-
-    @property
-    def turn_id(self) -> int:
-        return self._turn_id
 
     async def append(self, event: AnyEvent) -> None:
         write, large = partial(self._journal.append, event), is_large(event)

@@ -110,15 +110,11 @@ class InMemoryTurnStore(TurnStore):
 class _MemoryLease(TurnLease):
     def __init__(self, turns: dict[int, _Journal], turn_id: int) -> None:
         self._turns = turns
-        self._turn_id = turn_id
+        self.turn_id = turn_id
         self._journal = _found(turns, turn_id)
         if self._journal.held:
             raise BlockingIOError(11, "somebody runs the turn", f"turn {turn_id}")
         self._journal.held = self._holds = True
-
-    @property
-    def turn_id(self) -> int:
-        return self._turn_id
 
     async def append(self, event: AnyEvent) -> None:
         lines = self._journal.lines
@@ -136,7 +132,7 @@ class _MemoryLease(TurnLease):
 
     async def remove(self, *, reserve: bool = False) -> None:
         if self._holds:
-            self._turns.pop(self._turn_id, None)
+            self._turns.pop(self.turn_id, None)
 
     async def release(self) -> None:
         if self._holds:

@@ -105,7 +105,7 @@ class Journal:
         line = line_of(event, self._lines + 1, self.folder)
         if isinstance(event, TurnStarted):
             self._kept = event.persist
-        if _durable(event, kept=self._kept):
+        if self.must_be_durable(event):
             self._write(self._waiting + line + b"\n", durable=True)
             self._waiting = b""
         else:
@@ -120,7 +120,16 @@ class Journal:
 
     def must_be_durable(self, event: AnyEvent) -> bool:
         """Whether `append` waits for the disk."""
-        return _durable(event, kept=self._kept)
+        match event:
+            case events.PhaseCompleted() | events.TurnInterrupted():
+                # Nobody goes on with a turn that is not kept, unless it failed.
+                return self._kept
+            case events.PhaseFailed():
+                return True
+            case events.ToolStarted():
+                return "writes" in event.access
+            case _:  # the end follows from the last phase, which is durable already
+                return False
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
@@ -190,21 +199,6 @@ def _shortened(event: AnyEvent, folder: Path) -> dict[str, Any]:
         if len(content) > MAX_INLINE_BYTES // 4 or content.startswith(POINTER_BYTES):
             short[key] = {POINTER: blobs.store(folder, content)}
     return short
-
-
-def _durable(event: AnyEvent, *, kept: bool) -> bool:
-    match event:
-        case events.PhaseCompleted() | events.TurnInterrupted():
-            # Nobody goes on with a turn that is not kept, unless it failed.
-            return kept
-        case events.PhaseFailed():
-            return True
-        case events.TurnCompleted():
-            return False  # follows from the last phase, which is durable already; close writes it
-        case events.ToolStarted():
-            return "writes" in event.access
-        case _:
-            return False
 
 
 _open: weakref.WeakSet[Journal] = weakref.WeakSet()

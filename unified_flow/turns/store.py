@@ -36,8 +36,7 @@ class TurnLease(Protocol):
     """The right to write one turn, which nobody else has meanwhile. It ends with `release`, with
     `remove`, or with the life of its process."""
 
-    @property
-    def turn_id(self) -> int: ...
+    turn_id: int
 
     async def append(self, event: AnyEvent) -> None:
         """Add an event. When a phase has completed or failed, and before a tool writes, it outlives
