@@ -202,6 +202,7 @@ def retry_turns(
     """
     as_json = view is not None
     if canary is not None:
+        canary = max(turns) if canary == options.NEWEST else canary
         if canary not in turns:
             raise UsageError(f"--canary: turn {canary} is not among the {len(turns)} that wait")
         turns = {canary: turns[canary]} | turns

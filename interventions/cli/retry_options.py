@@ -31,9 +31,25 @@ ToolsDone = Annotated[
     bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
 ]
 Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
+NEWEST = 0  # no turn has this number
+
+
+def _turn(text: str) -> int:
+    if text == "last":
+        return NEWEST
+    if not text.isdecimal() or int(text) == NEWEST:
+        raise typer.BadParameter(f"{text!r} is neither a turn's number nor `last`")
+    return int(text)
+
+
 Canary = Annotated[
     int | None,
-    typer.Option(metavar="TURN", help="With --all: the turn that goes first.", show_default=False),
+    typer.Option(
+        parser=_turn,
+        metavar="TURN",
+        help="With --all: the turn that goes first; `last` is the newest.",
+        show_default=False,
+    ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")]
 

@@ -106,7 +106,7 @@ def test_all_go_on_with_one_command(
     assert hint in failed.stderr
     model_server.script = script(planner=COMPLETE)
     asked = len(model_server.phases)
-    done = cli.run("unified_flow", "turns", "recover", "--all", "--canary", "3", "--json")
+    done = cli.run("unified_flow", "turns", "recover", "--all", "--canary", "last", "--json")
     told = json.loads(done.stdout)
     assert [turn["turn_id"] for turn in told["passed"]] == [3, 2]
     assert model_server.phases[asked:] == ["synthesis", "validation"] * 2
