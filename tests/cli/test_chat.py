@@ -82,6 +82,15 @@ def test_a_conversation_from_a_pipe_understands_what_it_refers_to(home: Path, fo
     assert "## Who exchanges messages over it?" in after
 
 
+def test_an_export_to_the_screen_holds_no_escape_sequence(home: Path, folder: Path) -> None:
+    hostile = TEXT.replace("bus over", "bus \x1b]0;owned\x07 over")
+    (folder / "robots.md").write_text(hostile * 5)
+    done = piped(home, "--docs", str(folder), say="What is a topic?\n/export\n")
+    assert "## What is a topic?" in done.stdout
+    assert "owned" in done.stdout
+    assert not {"\x1b", "\x07"} & set(done.stdout)
+
+
 def test_a_failure_is_mended_and_retried_without_leaving(home: Path, folder: Path) -> None:
     with ModelServer(script(synthesis=[status(500), DRAFT])) as server:
         args = ["--docs", str(folder), *served(server)]

@@ -358,7 +358,10 @@ def weather(city: str) -> str:
 
 @pytest.mark.parametrize("size", ["large", "small"])
 def test_a_model_calls_a_tool_of_ones_own(size: str, home: Path, model_server: ModelServer) -> None:
-    (home / "wtool.py").write_text(WEATHER)
+    noisy = 'print("the module speaks")\n' + WEATHER.replace(
+        "    return", "    print(city)\n    return"
+    )
+    (home / "wtool.py").write_text(noisy)
     (home / "unified_flow.toml").write_text(f'size = "{size}"\n')
     request = {"tool": "weather", "args": {"city": "Paris"}, "goal_id": "g1"}
     execute = {"decision": "EXECUTE", "route": "coordinator", "tool_requests": [request]}
@@ -370,6 +373,7 @@ def test_a_model_calls_a_tool_of_ones_own(size: str, home: Path, model_server: M
     done = run("ask", question, "--tools", home / "wtool.py", *served, home=home)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
+    assert "the module speaks" in done.stderr
     assert answer["response"] == "It is raining in Paris [1]."
     assert [each["source"] for each in answer["citations"]] == ["weather"]
     assert answer["checks"]["claims_supported"] == "not checked"
