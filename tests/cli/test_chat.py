@@ -123,7 +123,8 @@ def test_a_chat_that_ended_with_a_failure_is_continued_and_retried(home: Path) -
 
 def test_the_phases_are_taken_away_for_a_question_and_come_back_below_it() -> None:
     out = StringIO()
-    with LivePhases(Console(file=out, force_terminal=True, width=80)):
+    with LivePhases(Console(file=out, force_terminal=True, width=80)) as view:
+        view(TextArrived(phase="synthesis", text="It begins."))
         with paused():
             before = out.getvalue()
         after = out.getvalue().removeprefix(before)
