@@ -232,6 +232,7 @@ class RetryForm(Form):
                 )
             except QueueError as error:
                 self.remarks.append(f"{error} ({error.hint})")
-        if len(tried) < len(turns) or any(one.status != "passed" for one in tried):
+        outcome = apply(self.DONE, self.entries, closed)
+        if outcome.refused or [one.status for one in tried] != ["passed"] * len(turns):
             self.remarks += summary(tried)
-        return apply(self.DONE, self.entries, closed)
+        return outcome

@@ -262,7 +262,7 @@ def test_what_may_pass_is_tried_again(
     assert said[-1] == "[LLM RETRY] Success on attempt 2/3"
 
 
-def test_6_and_7_messages_have_ids_are_added_once_and_removed_by_id(
+def test_6_and_7_messages_have_ids_are_added_once_and_removed_with_their_turn(
     home: Path, model: ModelServer, store: GuardrailStore
 ) -> None:
     """Manual test 4 and "the critical bug": with the real store, and across a restart."""
@@ -274,10 +274,10 @@ def test_6_and_7_messages_have_ids_are_added_once_and_removed_by_id(
     first.save(turn)
     first.save(turn)
     assert remembered(home) == [ASKED]
-    assert first.remove(ids) == 2
+    assert first.take_back(turn) == 2
     first.close()
     second = SessionStore(path)
-    assert second.remove(ids) == 0
+    assert second.take_back(turn) == 0
     second.close()
     assert remembered(home) == []
 

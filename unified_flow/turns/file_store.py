@@ -147,7 +147,7 @@ class FileTurnStore(TurnStore):
 
     def _mark(self, turn_id: int) -> TurnMark | None:
         folder = f"{self._root}/turn_{turn_id:06d}"  # a Path would double the cost of a list
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             try:
                 found = os.stat(f"{folder}/{JOURNAL}")  # noqa: PTH116
             except FileNotFoundError:
