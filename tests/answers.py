@@ -16,7 +16,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.recording import Recording, recorded
 from unified_flow.stores import turn_store
-from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.archive import TurnArchive, Unreadable
 from unified_flow.turns.events import TurnSalvaged
 from unified_flow.turns.journal import encode
 from unified_flow.turns.ledger import Ledger
@@ -153,7 +153,7 @@ class Turns:
     def require(self, turn_id: int) -> Turn:
         return wait_for(self.archive.require(turn_id))
 
-    def latest(self, *, interrupted: bool = False) -> tuple[list[Turn], list[str]]:
+    def latest(self, *, interrupted: bool = False) -> tuple[list[Turn], Unreadable]:
         return wait_for(
             self.archive.latest(None, TurnQuery(status="interrupted" if interrupted else None))
         )

@@ -15,7 +15,7 @@ from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
-from unified_flow.engine.retried_interventions import resolve_if_possible
+from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.engine.takeover import take_over
 from unified_flow.engine.telemetry.query_log import LogRequest
@@ -291,15 +291,16 @@ class UnifiedFlow:
 
 def _resolve_taken_over(turn: Turn, services: Services) -> None:
     """What is known of the death of its process is solved: its message was delivered again."""
-    resolve_if_possible(
-        turn,
-        services,
-        "its message was delivered again, and it went on",
-        about=frozenset(),
-        outcome=turn.status,
-        by=this_process().user,
-        via="takeover",
-    )
+    with may_stay_open(turn):
+        resolve_passed(
+            turn,
+            services,
+            "its message was delivered again, and it went on",
+            about=frozenset(),
+            outcome=turn.status,
+            by=this_process().user,
+            via="takeover",
+        )
 
 
 async def _failed(

@@ -153,7 +153,7 @@ def test_the_answer_grows_on_the_screen_while_it_is_written_and_goes_with_its_ph
 
 
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:
-    say = f"/sorces\n/zzz\n{'x' * 3000}\n/allow sometimes\n/sources\n/quit\nnot asked\n"
+    say = f"/sorces\n/zzz\n{'x' * 3000}\n/allow sometimes\n/sources\n/exit\nnot asked\n"
     done = piped(home, "--docs", str(folder), say=say)
     assert "there is no /sorces; did you mean /sources? /help lists" in done.stderr
     assert "there is no /zzz; /help lists" in done.stderr

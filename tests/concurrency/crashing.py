@@ -147,7 +147,7 @@ async def answered(home: Path) -> None:
 async def whole_turns(archive: TurnArchive) -> list[Turn]:
     """None may be damaged; of one the number alone may have been taken."""
     turns, unreadable = await archive.latest(None, TurnQuery())
-    assert [told for told in unreadable if "was never begun" not in told] == []
+    assert [told for told in unreadable.values() if "was never begun" not in told] == []
     return turns
 
 

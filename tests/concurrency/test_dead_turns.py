@@ -110,7 +110,7 @@ def test_all_go_on_with_one_command(
     told = json.loads(done.stdout)
     assert [turn["turn_id"] for turn in told["passed"]] == [3, 2]
     assert model_server.phases[asked:] == ["synthesis", "validation"] * 2
-    assert Turns(home).latest(interrupted=True) == ([], [])
+    assert Turns(home).latest(interrupted=True) == ([], {})
     # Turn 1 has failed again, in the same phase: it waits there, and is the last.
     (entry,) = open_entries(home)
     assert (about(entry), entry["resolved_at"]) == ([1, 2, 3], None)
@@ -132,10 +132,12 @@ def test_what_ctrl_c_has_stopped_needs_nobody_and_goes_on_too(
     refused = cli.run("unified_flow", "turns", "recover", "--canary", "1", code=2)
     assert "use it with --all" in refused.stderr
     refused = cli.run("unified_flow", "resume", "--interrupted", "--model", "other", code=2)
-    assert "besides --interrupted only --note" in " ".join(refused.stderr.split())
-    done = cli.run("unified_flow", "resume", "--interrupted")
+    assert "go with --interrupted" in " ".join(refused.stderr.split())
+    done = cli.run("unified_flow", "resume", "--interrupted", "--by", "ada")
     assert done.stdout == "passed 1, failed 0, skipped 0\n"
     assert "1/1 turn 1: passed: answered" in done.stderr
+    shown = cli.run("unified_flow", "turns", "show", "1").stdout
+    assert "Resumed at synthesis by ada" in shown
     assert "no turn was cut off" in cli.run("unified_flow", "resume", "--interrupted").stderr
 
 

@@ -228,7 +228,7 @@ def test_killed_in_a_phase(
     again = [line for line in _journal(home)[before:] if line.startswith("tool_started")]
     assert len(again) == {"coordinator": MANY - len(completed)}.get(phase, int(first_plan))
     assert open_entries(home) == []
-    assert Turns(home).latest(interrupted=True) == ([], [])
+    assert Turns(home).latest(interrupted=True) == ([], {})
 
 
 def test_a_killed_turn_is_listed_as_interrupted_and_a_running_one_is_not(

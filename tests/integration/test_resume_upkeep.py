@@ -27,6 +27,7 @@ from interventions.storage.lock import FairLock
 from tests import forked
 from tests.answers import QUESTION, Turns, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
+from unified_flow.cli import turn_screen
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
@@ -34,8 +35,9 @@ from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.stores import turn_store
-from unified_flow.turns.events import TurnResumed, this_process
+from unified_flow.turns.events import PhaseCompleted, TurnResumed, this_process
 from unified_flow.turns.lock import JOURNAL
+from unified_flow.turns.turn import Turn
 
 DOWN = RuntimeError("down")
 REST = {"sessions": [], "logs": []}  # what `turns prune` says beside the turns
@@ -95,6 +97,8 @@ def test_lists_take_status_phase_time_session_error_model_and_text(home: Path, d
     assert listed("--model", "scripted") == [3, 2, 1]
     assert listed("--model", "no such") == listed("--before", "1h") == []
     assert listed("--since", "2020-01-01T00:00:00Z", "--status", "answered") == [3, 1]
+    assert listed("--since", "2020-01-01", "--before", "2999-12-31") == [3, 2, 1]
+    assert listed("--before", "2020-01-01") == []
     refused = cli(home, "unified_flow", "turns", "list", "--since", "yesterday", code=2)
     assert "'yesterday' is no time" in refused.stderr
     refused = cli(home, "unified_flow", "turns", "list", "--phase", "synthesise", code=2)
@@ -226,11 +230,22 @@ def test_a_turn_is_shown_on_a_screen(home: Path, docs: Path) -> None:
     assert "- response: A topic" in cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
 
 
+def test_a_phase_of_another_version_has_its_line_on_the_screen() -> None:
+    unknown = PhaseCompleted(phase="rewriter", visit=1, output={"text": "x"}, duration_ms=3.0)
+    (line,) = turn_screen.screen(Turn(), [unknown], 80)
+    assert line.startswith("- rewriter")
+
+
 def test_last_is_the_newest_turn_also_if_it_is_damaged(home: Path, docs: Path) -> None:
     ask(home, docs, synthesis=DOWN)
     ask(home, docs, synthesis=DOWN)
     Turns(home).journal(2).write_text("nothing of it is whole\n")
     cli(home, "unified_flow", "turns", "show", "last", code=1)
+    listed = json.loads(cli(home, "unified_flow", "turns", "list", "--json").stdout)
+    assert [row["turn_id"] for row in listed["turns"]] == [1]
+    (left_out,) = listed["unreadable"]
+    assert left_out["turn_id"] == 2
+    assert "damaged" in left_out["why"]
     for name in ("2", "last"):
         cli(home, "unified_flow", "resume", name, code=2)
     assert "turn 2 is abandoned" in cli(home, "unified_flow", "turns", "abandon", "last").stdout

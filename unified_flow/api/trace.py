@@ -13,11 +13,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from interventions.secrets.redaction import redact_for_asker, redact_text
+from interventions.times import to_text, utc_now
 from unified_flow.api.problems import Problem
 from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
-from unified_flow.turns.events import now, stamp
 from unified_flow.turns.passage import searches
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
@@ -92,7 +92,7 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
         user_safe_message=safe_message(code, notified=failure.notified, language=language),
         retry_able=may_pass(error_type, failure.kind),
         log_details={
-            "timestamp": stamp(now()),
+            "timestamp": to_text(utc_now()),
             "request_id": turn.request_id,
             "intervention_id": failure.intervention_id,
         },
@@ -110,5 +110,5 @@ def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorC
         original_error=redact_text(str(error)),
         user_safe_message=MESSAGES[language][error.reason].format(field=error.field),
         retry_able=False,
-        log_details={"timestamp": stamp(now()), "request_id": turn.request_id},
+        log_details={"timestamp": to_text(utc_now()), "request_id": turn.request_id},
     )

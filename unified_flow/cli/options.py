@@ -11,6 +11,7 @@ import typer
 # Those of the queue's commands, by the same names.
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
+from interventions.cli.options import By as By
 from interventions.cli.options import Home as Home
 from interventions.cli.options import NoteText as NoteText
 from interventions.cli.options import Yes as Yes

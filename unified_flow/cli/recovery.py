@@ -52,6 +52,7 @@ def recover(
     canary: options.Canary = None,
     jobs: options.Jobs = 4,
     note_text: options.NoteText = "",
+    by: options.By = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -89,7 +90,9 @@ def recover(
         retry_turns(
             dict.fromkeys(gone),
             place,
-            RetryRequest(0, None, note_text or "the turns that were cut off went on", via="cli"),
+            RetryRequest(
+                0, None, note_text or "the turns that were cut off went on", by=by, via="cli"
+            ),
             canary=canary,
             jobs=jobs,
             again=lambda: ALL,

@@ -29,6 +29,7 @@ def resume(
     edit: options.Edit = False,
     note_text: options.NoteText = "",
     grant: options.Grant = None,
+    by: options.By = None,
     interrupted: Annotated[
         bool, typer.Option("--interrupted", help="The same as: unified-flow turns recover --all.")
     ] = False,
@@ -58,10 +59,10 @@ def resume(
         raise typer.BadParameter("name a turn or an intervention, or give --interrupted")
     if interrupted:
         if any([from_phase, rerun_tools, tools_done, edit, grant, *chosen.values()]):
-            raise typer.BadParameter("besides --interrupted only --note, --json and --home count")
+            raise typer.BadParameter("only --note, --by, --json and --home go with --interrupted")
         from unified_flow.cli.recovery import recover
 
-        recover(True, note_text=note_text, as_json=as_json, home=home)
+        recover(True, note_text=note_text, by=by, as_json=as_json, home=home)
         return
     with refused_as_json(as_json):
         import asyncio
@@ -84,6 +85,7 @@ def resume(
             note=note_text or "the turn was resumed and got past the phase",
             answer=note_text or None,
             grant=grant,
+            by=by,
             via="cli",
         )
         turn = load_turn(place, turn_id)

@@ -23,7 +23,6 @@ TOLD = {
     "reflection": ("decision", "reasoning"),
     "context_gatherer": ("reasoning",),
     "planner": ("decision", "reasoning"),
-    "synthesis": (),
     "validation": ("decision", "issues"),
     "save": ("store",),
 }
@@ -84,7 +83,7 @@ def _lines(event: AnyEvent, width: int) -> list[str]:
 
 def _label(event: PhaseCompleted | PhaseFailed) -> str:
     again = f" ({event.visit})" if event.visit > 1 else ""
-    return f"{NUMBER[event.phase]} {event.phase + again:<{LABEL - 2}}"
+    return f"{NUMBER.get(event.phase, '-')} {event.phase + again:<{LABEL - 2}}"
 
 
 def _told(event: PhaseCompleted) -> str:
@@ -98,7 +97,8 @@ def _told(event: PhaseCompleted) -> str:
     tools = [each["tool"] for each in found.get("tool_requests") or ()]
     values = [found.get(key) for key in TOLD.get(event.phase, ())]
     words = ["; ".join(value) if isinstance(value, list) else value for value in values]
-    return ": ".join(filter(None, [" ".join(filter(None, [words[0], *tools])), *words[1:]]))
+    first = " ".join(filter(None, [*words[:1], *tools]))
+    return ": ".join(filter(None, [first, *words[1:]]))
 
 
 def _result(result: dict[str, Any]) -> str:

@@ -65,19 +65,20 @@ def list_turns(
     from unified_flow.stores import turn_archive
 
     query = _query(filters, home)
-    found, damaged = wait_for(turn_archive(home).select(limit or None, query))
-    for problem in damaged:
+    found, unreadable = wait_for(turn_archive(home).select(limit or None, query))
+    for problem in unreadable.values():
         note(f"skipped: {problem}")
     rows = (row | {"question": redact_text(row["question"])} for row in found)
     if as_json:
-        say_object({"turns": list(rows)})
+        left_out = [{"turn_id": each, "why": why} for each, why in unreadable.items()]
+        say_object({"turns": list(rows), "unreadable": left_out})
     elif as_jsonl:
         for row in rows:
             say_object(row)
     elif found:
         for row in rows:
             say(_line(row))
-    elif not damaged:
+    elif not unreadable:
         none_yet = "no turns yet: unified-flow ask '…' --docs FOLDER"
         note(none_yet if query.is_empty else "no turn matches")
 
@@ -101,16 +102,16 @@ def _query(filters: TurnFilters, home: Path | None) -> TurnQuery:
 
 
 def _moment(option: str, text: str) -> datetime:
-    """A time, or so long ago."""
+    """A time, a day's beginning in UTC, or so long ago."""
     from interventions.times import earlier, from_text, parse_duration, utc_now
 
     ago = parse_duration(text)
     if ago is not None:
         return earlier(utc_now(), ago)
     try:
-        return from_text(text)
+        return from_text(f"{text}T00:00Z" if len(text) == len("2026-01-31") else text)
     except ValueError as exc:
-        why = f"{option}: {text!r} is no time: 2h, 30d, 2026-01-31T09:00:00Z"
+        why = f"{option}: {text!r} is no time: 2h, 30d, 2026-01-31, 2026-01-31T09:00:00Z"
         raise typer.BadParameter(why) from exc
 
 
@@ -230,8 +231,8 @@ def _abandon_all(
     from unified_flow.resume import housekeeping
     from unified_flow.turns.turn import FINISHED
 
-    found, damaged = wait_for(turns.select(None, query))
-    for problem in damaged:
+    found, unreadable = wait_for(turns.select(None, query))
+    for problem in unreadable.values():
         note(f"skipped: {problem}")
     # The oldest first, so that the next one that waits for the same fix is soon found.
     chosen = [row["turn_id"] for row in reversed(found) if row["status"] not in FINISHED]

@@ -15,7 +15,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.retried_interventions import resolve_if_possible
+from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
@@ -28,7 +28,6 @@ from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger("unified_flow")
-logger.addHandler(logging.NullHandler())
 
 SHOWN = ("completed", "running", "failed", "interrupted")
 
@@ -151,9 +150,10 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
     if retry is None or retry.phase == failure.phase:
         return
     about, outcome = frozenset({retry.intervention_id}), f"failed in {failure.phase}"
-    resolve_if_possible(
-        turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
-    )
+    with may_stay_open(turn):
+        resolve_passed(
+            turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
+        )
 
 
 def log_failure(

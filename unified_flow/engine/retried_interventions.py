@@ -7,7 +7,8 @@ entry makes room for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from interventions import InterventionQueue
@@ -138,20 +139,11 @@ def resolve_passed(
     return Resolutions(queue.close_retried(solved, note, outcome=outcome, by=by, via=via), waiting)
 
 
-def resolve_if_possible(
-    turn: Turn,
-    services: Services,
-    note: str | None,
-    *,
-    about: frozenset[str],
-    outcome: str,
-    by: str,
-    via: str,
-) -> None:
-    """`resolve_passed`, where the queue's own trouble costs nobody anything: a later look closes
-    what stays open."""
+@contextmanager
+def may_stay_open(turn: Turn) -> Iterator[None]:
+    """The queue's own trouble costs nobody anything: a later look closes what stays open."""
     try:
-        resolve_passed(turn, services, note, about=about, outcome=outcome, by=by, via=via)
+        yield
     except QueueError as exc:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 

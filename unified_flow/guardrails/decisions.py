@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from interventions.secrets.redaction import redact
-from unified_flow.turns.events import stamp
+from interventions.times import to_text
 
 Choice = Literal["ignore", "respond", "escalate"]
 Outcome = Literal[
@@ -55,7 +55,7 @@ class RecordedDecision:
 
     def as_shown(self) -> dict[str, Any]:
         """As it leaves the program: redacted, its time as text."""
-        return dict(redact(asdict(self) | {"created_at": stamp(self.created_at)}))
+        return dict(redact(asdict(self) | {"created_at": to_text(self.created_at)}))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from interventions.storage import jsonl
-from unified_flow.turns.events import stamp
+from interventions.times import to_text
 
 logger = logging.getLogger("unified_flow.guardrails")
 WAITING = "ai_decisions_waiting.jsonl"
@@ -71,7 +71,7 @@ class DecisionOutbox:
 
 
 def _line(row: dict[str, Any]) -> bytes:
-    stored = row | {"created_at": stamp(row["created_at"])}
+    stored = row | {"created_at": to_text(row["created_at"])}
     return json.dumps(stored, default=str).encode()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from interventions.entry import Entry, short_id
 from interventions.errors import ConflictError, NotFoundError
 from interventions.retry.entry_points import LiveTurn, TurnReader
+from interventions.times import to_text
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
@@ -22,7 +23,6 @@ from unified_flow.turns.events import (
     PhaseStarted,
     ToolCompleted,
     ToolStarted,
-    stamp,
 )
 from unified_flow.turns.store import TurnMark
 from unified_flow.turns.turn import Turn
@@ -95,7 +95,7 @@ def _shown(turn: Turn, doing: str) -> LiveTurn:
         "status": turn.status,
         "session_id": turn.session_id,
         "question": turn.question,
-        "started_at": stamp(turn.started_at) if turn.started_at else "",
+        "started_at": to_text(turn.started_at) if turn.started_at else "",
         "duration_ms": turn.duration_ms or None,
         "ribbon": ribbon(turn),
         "doing": doing,

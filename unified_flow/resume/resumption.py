@@ -20,7 +20,7 @@ from unified_flow.engine.environment import (
 from unified_flow.engine.retried_interventions import (
     Resolutions,
     awaited_by_others,
-    resolve_if_possible,
+    may_stay_open,
     resolve_passed,
     retried_intervention,
 )
@@ -205,9 +205,10 @@ def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> Non
         return
     note = retry.note if request.note is None else request.note
     about = _retried_interventions(turn, turn, request)
-    resolve_if_possible(
-        turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
-    )
+    with may_stay_open(turn):
+        resolve_passed(
+            turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
+        )
 
 
 def _resolved(

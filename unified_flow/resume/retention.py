@@ -11,10 +11,9 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import error_log_folder
 from interventions.settings import RetentionSettings
-from interventions.times import earlier
+from interventions.times import earlier, to_text
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.resume.housekeeping import prunable
-from unified_flow.turns.events import stamp
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.store import TurnStore
 
@@ -38,7 +37,7 @@ def prune_rest(
 ) -> Outdated:
     """Conversations of which the last answer is too old, and logs that are too old, or beyond what
     all of them may take. Raises RetrievalError and OSError."""
-    last = stamp(earlier(now, timedelta(days=keep.sessions_days))) if keep.sessions_days else ""
+    last = to_text(earlier(now, timedelta(days=keep.sessions_days))) if keep.sessions_days else ""
     old = [each.session_id for each in sessions.sessions(ANY) if each.last_at < last]
     logs = _logs(queue, keep, now)
     if not dry_run:

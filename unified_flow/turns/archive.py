@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import is_broken
 from unified_flow.errors.turns import NoSuchTurnError
-from unified_flow.turns.store import TurnStore
+from unified_flow.turns.store import TurnMark, TurnStore
 from unified_flow.turns.turn_index import TurnIndex, TurnQuery, TurnRow, opened
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def damaged(place: str, reason: str, turn_id: int | None = None) -> RetrievalErr
     return RetrievalError(f"the turn in {place} cannot be read: {reason}", hint=remedy(turn_id))
 
 
+Unreadable = dict[int, str]
+"""By turn, what is wrong with it."""
+
 LAST = "last"
 MAX_DIGITS = 15
 AT_ONCE = 250  # turns, between two commits of the index
@@ -74,15 +77,16 @@ class TurnArchive:
     store: TurnStore
     index: Path | None = None
 
-    async def load(self, turn_id: int) -> Turn | None:
-        """None if there is no such turn. Raises RetrievalError for a damaged journal.
+    async def load(self, turn_id: int, mark: TurnMark | None = None) -> Turn | None:
+        """None if there is no such turn. Raises RetrievalError for a damaged journal. `mark` is
+        that of just now, for a caller who has it.
 
         A turn that seems to run while no process holds its lock is interrupted. Looking at one that
         is done or has not begun takes no lock, which would be in the way of its beginning.
         """
         store, place = self.store, self.store.place(turn_id)
         try:
-            mark = await store.mark(turn_id)
+            mark = mark or await store.mark(turn_id)
             turn, _ = await read_turn(store, turn_id)
             if turn.status == "running" and turn.turn_id and not await store.is_held(turn_id):
                 # It may have ended between reading the journal and testing its lock.
@@ -156,13 +160,13 @@ class TurnArchive:
                     return turn_id
         return None
 
-    async def latest(self, limit: int | None, query: TurnQuery) -> tuple[list[Turn], list[str]]:
+    async def latest(self, limit: int | None, query: TurnQuery) -> tuple[list[Turn], Unreadable]:
         """`select`, each read whole."""
-        rows, damaged = await self.select(limit, query)
+        rows, unreadable = await self.select(limit, query)
         turns = [await self.load(row["turn_id"]) for row in rows]
-        return [turn for turn in turns if turn is not None], damaged
+        return [turn for turn in turns if turn is not None], unreadable
 
-    async def select(self, limit: int | None, query: TurnQuery) -> tuple[list[TurnRow], list[str]]:
+    async def select(self, limit: int | None, query: TurnQuery) -> tuple[list[TurnRow], Unreadable]:
         """The newest turns that `query` takes, and what is wrong with those that cannot be read."""
         try:
             return await self._select(self.index, limit or NO_LIMIT, query)
@@ -179,24 +183,24 @@ class TurnArchive:
 
     async def _select(
         self, path: Path | None, limit: int, query: TurnQuery
-    ) -> tuple[list[TurnRow], list[str]]:
+    ) -> tuple[list[TurnRow], Unreadable]:
         rows: list[TurnRow] = []
-        damaged: list[str] = []
+        unreadable: Unreadable = {}
         ids = await self.store.ids()
         with opened(path) as index:
             high = NO_LIMIT
             while len(rows) < limit and high:
                 ids, some = ids[:-AT_ONCE], ids[-AT_ONCE:]
                 low = ids[-1] + 1 if ids else 0  # and so what is gone in between is dropped too
-                passing = await self._refresh(index, some, low, high, damaged)
+                passing = await self._refresh(index, some, low, high, unreadable)
                 rows += index.rows(query, low, high, limit - len(rows))
                 index.drop(passing)
                 index.commit()
                 high = low - 1 if ids else 0
-        return rows, damaged
+        return rows, unreadable
 
     async def _refresh(
-        self, index: TurnIndex, turn_ids: Sequence[int], low: int, high: int, damaged: list[str]
+        self, index: TurnIndex, turn_ids: Sequence[int], low: int, high: int, unreadable: Unreadable
     ) -> list[int]:
         """Bring the index up to date from `low` to `high`. Returns those that it is to keep no
         longer than this: turns that run, or whose user wants none kept."""
@@ -208,9 +212,9 @@ class TurnArchive:
                     del gone[turn_id]
                 continue
             try:
-                turn = await self.load(turn_id)
+                turn = await self.load(turn_id, mark)
             except RetrievalError as exc:
-                damaged.append(str(exc))
+                unreadable[turn_id] = str(exc)
                 continue
             if turn is not None:
                 gone.pop(turn_id, None)
@@ -219,7 +223,7 @@ class TurnArchive:
                     passing.append(turn_id)
             # One whose number alone is taken is just being begun, or never was.
             elif await self._was_emptied(turn_id):
-                damaged.append(str(await self.no_such_turn(turn_id)))
+                unreadable[turn_id] = str(await self.no_such_turn(turn_id))
         index.drop(gone)
         return passing
 

@@ -8,10 +8,12 @@ A field that this program does not know is kept (architecture/journal-versions.m
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from interventions.times import utc_now
 
 # 2: model_failed, history_read; decisions about begun calls and human input (turn_resumed).
 # 3: each line ends with a checksum (lines.py).
@@ -24,19 +26,10 @@ NUMBERED = 4
 BEGINNINGS = ("turn_started", "turn_resumed", "turn_taken_over")
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def stamp(at: datetime) -> str:
-    """ISO 8601 with Z (system.md, "On disk")."""
-    return at.isoformat().replace("+00:00", "Z")
-
-
 class Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    at: datetime = Field(default_factory=now)
+    at: datetime = Field(default_factory=utc_now)
 
 
 class Runner(BaseModel):

@@ -10,8 +10,8 @@ from typing import Literal, get_args
 
 from pydantic import ValidationError
 
+from interventions.times import utc_now
 from unified_flow.errors import InputError
-from unified_flow.turns.events import now
 from unified_flow.turns.results import PriorTurn
 
 MAX_QUESTION_CHARS = 2000
@@ -109,7 +109,7 @@ def _refuse_unreadable(text: str, field: str, what: str) -> None:
 
 def new_request_id() -> str:
     """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
-    return f"{now():%Y-%m-%d}-{secrets.token_hex(6)}"
+    return f"{utc_now():%Y-%m-%d}-{secrets.token_hex(6)}"
 
 
 def read_text(path: Path, field: str) -> str:

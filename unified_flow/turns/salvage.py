@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from interventions.times import utc_now
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.turns import blobs
 from unified_flow.turns.archive import named_damage
-from unified_flow.turns.events import AnyEvent, LostCall, TurnSalvaged, TurnStarted, now
+from unified_flow.turns.events import AnyEvent, LostCall, TurnSalvaged, TurnStarted
 from unified_flow.turns.fold import apply
 from unified_flow.turns.journal import Journal, line_of, whole
 from unified_flow.turns.lines import events_in
@@ -46,7 +47,7 @@ def salvaged(folder: Path, by: str) -> tuple[int, TurnSalvaged]:
         lost = lines[kept:]
         event = TurnSalvaged(
             by=by,
-            aside=f"damaged_{now():%Y%m%dT%H%M%S.%f}.jsonl",
+            aside=f"damaged_{utc_now():%Y%m%dT%H%M%S.%f}.jsonl",
             lines=len(lost),
             calls=list(_begun_writes(lost, folder)),
         )

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from interventions.times import to_text
 from unified_flow.turns import results
-from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner, stamp
+from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -183,7 +184,7 @@ class Turn:
             "session_id": self.session_id,
             "request_id": self.request_id,
             "question": self.question,
-            "started_at": stamp(self.started_at) if self.started_at else None,
+            "started_at": to_text(self.started_at) if self.started_at else None,
             "duration_ms": self.duration_ms,
             "saved": self.saved,
             "resumed": self.resumed,

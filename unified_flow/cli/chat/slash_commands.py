@@ -140,4 +140,5 @@ COMMANDS = {
     "new": SlashCommand("", "begin a new session", _new),
     "export": SlashCommand("[file]", "this session as Markdown", _export),
     "quit": SlashCommand("", "leave; Ctrl-D does too", _quit),
+    "exit": SlashCommand("", "the same", _quit),
 }

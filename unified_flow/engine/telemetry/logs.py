@@ -18,7 +18,7 @@ from pathlib import Path
 from interventions.home import open_private
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from unified_flow.turns.events import now, stamp
+from interventions.times import to_text, utc_now
 
 GUARDRAILS = "unified_flow.guardrails"
 FILE = "flow.log"
@@ -93,7 +93,7 @@ class _PrivateFile(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             said = one_line(redact_text(self.format(record), MAX_LINE))
-            line = f"{stamp(now())} {record.levelname} {record.name} {said}\n"
+            line = f"{to_text(utc_now())} {record.levelname} {record.name} {said}\n"
             data = line.encode("utf-8", "replace")
         except Exception:  # noqa: BLE001 - logging must not fail what is logged
             self.handleError(record)

@@ -15,9 +15,9 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from interventions.storage import jsonl
+from interventions.times import to_text, utc_now
 from unified_flow.errors import wire_name
 from unified_flow.phases.errors import PhaseError
-from unified_flow.turns.events import now, stamp
 from unified_flow.turns.journal import encode
 from unified_flow.turns.turn import Turn
 
@@ -76,7 +76,7 @@ class RequestLine(BaseModel):
         failure = turn.failure
         kind = wire_name(error) if error is not None else None
         return cls(
-            timestamp=stamp(now()),
+            timestamp=to_text(utc_now()),
             request_id=turn.request_id,
             session_id=turn.session_id,
             turn_id=turn.turn_id,
@@ -99,7 +99,9 @@ class RequestLine(BaseModel):
     @classmethod
     def without_turn(cls, request_id: str, policy: str, *, refused: bool) -> Self:
         status = "refused" if refused else "served"
-        return cls(timestamp=stamp(now()), request_id=request_id, policy=policy, status=status)
+        return cls(
+            timestamp=to_text(utc_now()), request_id=request_id, policy=policy, status=status
+        )
 
     def over_http(
         self,

@@ -18,10 +18,10 @@ from typing import Any, Protocol, Self
 from pydantic import TypeAdapter
 
 from interventions.home import create_private, state_folder
+from interventions.times import to_text
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
-from unified_flow.turns.events import stamp
 from unified_flow.turns.results import Citation, PriorTurn, Saved
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import Message, assistant_message, message_id, user_message
@@ -162,7 +162,7 @@ class SessionStore(Sessions):
         assert draft is not None
         assert analysis is not None
         assert turn.started_at is not None
-        at = stamp(turn.started_at)
+        at = to_text(turn.started_at)
         messages = (user_message(turn), assistant_message(turn))
         rows = [_row(message, turn) for message in messages]
         citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
@@ -304,7 +304,7 @@ def _row(message: Message, turn: Turn) -> tuple[object, ...]:
     cited = json.dumps(message.sources) if message.sources else None
     return (
         *(str(message.id), turn.session_id, turn.turn_id, message.role, message.content),
-        *(cited, stamp(message.timestamp)),
+        *(cited, to_text(message.timestamp)),
     )
 
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import redact_text
+from interventions.times import to_text, utc_now
 from unified_flow.errors.classification import Classification
 from unified_flow.errors.kinds import kind_of
-from unified_flow.turns.events import now, stamp
 from unified_flow.turns.wire import EXAMPLES
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
@@ -90,7 +90,7 @@ def error_context(
         original_error=redact_text(f"{type(error).__name__}: {error}"),
         user_safe_message=safe_message,
         retry_able=may_pass(error_type, kind_of(error)),
-        log_details={"timestamp": stamp(now()), "request_id": request_id},
+        log_details={"timestamp": to_text(utc_now()), "request_id": request_id},
     )
 
 

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from pydantic import ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
-from unified_flow.turns.events import now, stamp
+from interventions.times import to_text, utc_now
 from unified_flow.turns.passage import references_of
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire import EXAMPLES, Wire
@@ -18,7 +18,7 @@ from unified_flow.turns.wire import EXAMPLES, Wire
 MAX_CONTENT_CHARS = 10_000
 
 # ISO 8601 with Z, as everything that is written (system.md, "On disk").
-Timestamp = Annotated[datetime, PlainSerializer(stamp, return_type=str, when_used="json")]
+Timestamp = Annotated[datetime, PlainSerializer(to_text, return_type=str, when_used="json")]
 
 
 class Message(Wire):
@@ -31,7 +31,7 @@ class Message(Wire):
     content: str = Field(
         max_length=MAX_CONTENT_CHARS, description="what was said; of a user never empty"
     )
-    timestamp: Timestamp = Field(default_factory=now, description="ISO 8601, UTC")
+    timestamp: Timestamp = Field(default_factory=utc_now, description="ISO 8601, UTC")
     sources: list[str] | None = Field(
         default=None, description="chapter/section, of an assistant's grounded message only"
     )
