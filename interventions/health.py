@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from statistics import median
 from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, is_open, is_snoozed
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import EntryFigures, Limits, figures_of
 from interventions.times import from_text
+from interventions.trends import outcomes
 
 WARNING_FROM = 10
 CRITICAL_FROM = 30
@@ -50,8 +50,7 @@ def health(
     unresolved = [entry for entry in state.entries if is_open(entry)]
     failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
     oldest = min((from_text(entry["created_at"]) for entry in unresolved), default=now)
-    everything = [*archived, *map(figures_of, state.entries)]
-    hours = [one.hours_to_resolve for one in everything if one.hours_to_resolve is not None]
+    ended = outcomes([*archived, *map(figures_of, state.entries)])
     # The larger of both: the queue counts what it could write, the emergency log knows the rest.
     dropped = Counter(state.dropped) | Counter(logged)
     severities = Counter(entry["severity"] for entry in unresolved)
@@ -66,8 +65,8 @@ def health(
         "merged": state.admitted.get("merged", 0),
         "counted": state.admitted.get("counted", 0),
         "dropped": dict(sorted(dropped.items())),
-        "regressions": sum(one.regression for one in everything),
-        "median_hours_to_resolve": _hours(median(hours)) if hours else None,
+        "regressions": ended["regressions"],
+        "median_hours_to_resolve": ended["median_hours"],
         "sessions": _largest(entry["session_id"] for entry in failures),
         "error_types": _largest(entry["error_type"] for entry in failures),
         "limits": asdict(limits),

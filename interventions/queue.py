@@ -50,6 +50,7 @@ from interventions.errors import (
 )
 from interventions.health import Health, health
 from interventions.home import find_home
+from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings, retention_settings
 from interventions.storage.error_log import log_emergency, log_failure
@@ -63,9 +64,11 @@ from interventions.storage.store import (
     PutResult,
     Store,
     Transaction,
+    figures_of,
 )
-from interventions.times import utc_now
+from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
+from interventions.trends import Trends, Window, trends
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest
@@ -308,6 +311,18 @@ class InterventionQueue:
         figures = self.store.archived_figures({entry["id"] for entry in state.entries})
         logged = self._logs.dropped_by_reason()
         return health(state, figures, logged, self.limits, now or utc_now())
+
+    def trends(self, window: Window, now: datetime | None = None) -> Trends:
+        """Over this window of time until now."""
+        entries, now = self.store.read().entries, now or utc_now()
+        since, own = window.since(now), {entry["id"] for entry in entries}
+        archived = self.store.archived_figures(own, to_text(since))
+        failures = self._logs.failures_since(since, window.step)
+        found = trends(failures, [*archived, *map(figures_of, entries)], window, now)
+        for cause in found["causes"]:
+            latest = self._logs.latest_failure(cause["fingerprint"]) or {}
+            cause["sample"] = one_line(f"{latest.get('error_type')}: {latest.get('error_message')}")
+        return found
 
     def _find(self, current: Iterable[Entry], wanted: str) -> Entry:
         """Among these and in the archive: by id, by any unique prefix of it or of its random part,

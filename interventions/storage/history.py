@@ -13,14 +13,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 from interventions.entry import (
+    SEVERITIES,
     Entry,
     Transition,
-    closed_at,
     complete,
     fingerprints,
     severity_rank,
@@ -38,15 +38,16 @@ from interventions.home import (
 )
 from interventions.storage import jsonl
 from interventions.storage.queue_file import is_transition, reading
-from interventions.storage.store import EntryFigures, figures_of
+from interventions.storage.store import EntryFigures, FailureCount, figures_of
 from interventions.times import earlier, from_text, to_text, utc_now
 
-_VERSION = 4
+_VERSION = 5
 _SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
 -- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
 CREATE TABLE entry (
-    id TEXT PRIMARY KEY, short, version DEFAULT 1, open, closed_at, at, length, hours, regression
+    id TEXT PRIMARY KEY, short, version DEFAULT 1, open, closed_at, at, length, hours, regression,
+    verified
 );
 CREATE INDEX entry_open ON entry (id) WHERE open;
 CREATE INDEX entry_not_archived ON entry (id) WHERE at IS NULL;
@@ -59,11 +60,14 @@ CREATE INDEX transition_id ON transition (id, at);
 CREATE INDEX transition_at ON transition (at);
 CREATE INDEX transition_upkeep ON transition (action) WHERE id IS NULL;
 -- Failures of the logs, and the entry that holds each. Without a log it is one of which the journal
--- or the archive knew first: drained, or a sample of an entry that is archived.
-CREATE TABLE failure (id TEXT UNIQUE, holder, admission, reason, urgency, log, at, length, turns);
+-- or the archive knew first: drained, or an entry that is archived, or a sample of one.
+CREATE TABLE failure (
+    id TEXT UNIQUE, holder, admission, reason, severity, created, phase, fingerprint,
+    log, at, length, turns
+);
 CREATE INDEX failure_holder ON failure (holder);
 CREATE INDEX failure_dropped ON failure (reason) WHERE admission = 'dropped';
-CREATE INDEX failure_waiting ON failure (urgency) WHERE holder IS NULL
+CREATE INDEX failure_waiting ON failure (severity, created) WHERE holder IS NULL
 """
 _BUSY_S = 30.0
 # A file that somebody emptied while another has it open is never free: then it is kept in memory.
@@ -125,9 +129,14 @@ class History:
         )
         yield from self._entries(self._archive_rows(sql, *wanted, still))
 
-    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
-        rows = self._archive_rows("SELECT id, hours, regression FROM entry WHERE at IS NOT NULL")
-        return [EntryFigures(row[1], bool(row[2])) for row in rows if row[0] not in without]
+    def archived_figures(
+        self, without: Collection[str], closed_since: str = ""
+    ) -> list[EntryFigures]:
+        sql = (
+            "SELECT hours, regression, closed_at, verified FROM entry WHERE at IS NOT NULL"
+            f" AND closed_at >= ? AND id NOT IN ({', '.join('?' * len(without))})"
+        )
+        return list(map(EntryFigures._make, self._archive_rows(sql, closed_since, *without)))
 
     # The journal
 
@@ -169,10 +178,30 @@ class History:
         sql = "SELECT admission, count(*) FROM failure WHERE admission <> 'dropped' GROUP BY 1"
         return Counter(dict(self._rows(sql)))
 
+    def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]:
+        """Failures of the logs, and archived entries that are in no log any more."""
+        sql = (
+            "SELECT CAST((created - ?1) / ?2 AS INTEGER), severity, phase, fingerprint,"
+            " admission, count(*) FROM failure WHERE created >= ?1 GROUP BY 1, 2, 3, 4, 5"
+        )
+        rows = self._rows(sql, moment.timestamp(), step.total_seconds())
+        return [FailureCount(*row) for row in rows]
+
+    def latest_failure(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """Its line of the log, or the archived entry that holds it."""
+        sql = (
+            "SELECT holder, log, at, length FROM failure WHERE fingerprint = ?"
+            " AND created ORDER BY created DESC LIMIT 1"
+        )
+        for holder, log, *place in self._rows(sql, fingerprint):
+            line = next(self._logged([(log, *place)]), None) if log else None
+            return line or self.archived_one(holder or "")
+        return None
+
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         """How many failures were dropped and are in no entry, and their lines, the oldest critical
         first; a line is read when it is asked for."""
-        sql = "SELECT log, at, length FROM failure WHERE holder IS NULL ORDER BY urgency"
+        sql = "SELECT log, at, length FROM failure WHERE holder IS NULL ORDER BY severity, created"
         rows = self._rows(sql, files=self._files("emergency_"))
         return len(rows), self._logged(rows)
 
@@ -316,11 +345,17 @@ def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> 
     entry = _plain(record)
     name, figures = entry["id"], figures_of(entry)
     run(
-        "INSERT INTO entry VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE"
-        " SET short = ?2, version = max(version, ?3), open = open AND version > ?3,"
-        " closed_at = ?4, at = ?5, length = ?6, hours = ?7, regression = ?8",
-        (name, short_id(name), entry["version"], closed_at(entry), *place, *figures),
+        "INSERT INTO entry VALUES (?1, ?2, ?3, 0, ?6, ?8, ?9, ?4, ?5, ?7) ON CONFLICT (id)"
+        " DO UPDATE SET short = ?2, version = max(version, ?3), open = open AND version > ?3,"
+        " hours = ?4, regression = ?5, closed_at = ?6, verified = ?7, at = ?8, length = ?9",
+        (name, short_id(name), entry["version"], *figures, *place),
     )
+    _add_held(run, name, name)
+    sql = (
+        "UPDATE failure SET admission = 'accepted', severity = ?2, created = ?3, phase = ?4,"
+        " fingerprint = ?5 WHERE id = ?1 AND log IS NULL"
+    )
+    run(sql, (name, *_kind_of(record)))
     run("DELETE FROM resolved WHERE id = ?", (name,))
     if was_resolved(entry):
         for fingerprint in fingerprints(entry):
@@ -365,20 +400,27 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
     name, holder, admission = line.get("id"), line.get("intervention_id"), line.get("admission")
     if not (holder or (admission == "dropped" and log.startswith("emergency_"))):
         return
-    urgency = 9e12
-    with suppress(ValueError, TypeError):
-        moment = from_text(line.get("created_at") or "").timestamp()
-        urgency = severity_rank(line.get("severity")) * 1e12 + moment
     turns = "" if holder else " ".join(map(str, _turns_of(line)))
-    row = (name, holder, admission, line.get("reason") or "unknown", urgency, log, *place, turns)
+    reason, kind = line.get("reason") or "unknown", _kind_of(line)
+    row = (name, holder, admission, reason, *kind, log, *place, turns)
     run(
-        "INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO UPDATE SET"
-        " holder = coalesce(holder, ?2), admission = ?3, reason = ?4, urgency = ?5, log = ?6,"
-        " at = ?7, length = ?8, turns = ?9 WHERE log IS NULL",
+        "INSERT INTO failure VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+        " ON CONFLICT DO UPDATE SET holder = coalesce(holder, ?2), admission = ?3, reason = ?4,"
+        " severity = ?5, created = ?6, phase = ?7, fingerprint = ?8, log = ?9, at = ?10,"
+        " length = ?11, turns = ?12 WHERE log IS NULL",
         row,
     )
     if holder:
         run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (holder,))
+
+
+def _kind_of(failure: Mapping[str, Any]) -> tuple[int, float, str, str]:
+    """Severity, time, phase and fingerprint; without a time it comes last, and in no window."""
+    moment = 0.0
+    with suppress(ValueError, TypeError):
+        moment = from_text(failure.get("created_at") or "").timestamp()
+    rank = severity_rank(failure.get("severity")) if moment else len(SEVERITIES)
+    return rank, moment, str(failure.get("phase")), str(failure.get("fingerprint") or "")
 
 
 def _add_held(run: _Run, failure_id: str | None, holder: str | None) -> None:

@@ -56,10 +56,24 @@ class Admission:
 
 
 class EntryFigures(NamedTuple):
-    """The figures of an entry that may have left the queue."""
+    """The figures of an entry that may have left the queue; `closed_at` is empty while it is
+    open."""
 
     hours_to_resolve: float | None
     regression: bool
+    closed_at: str
+    verified: bool
+
+
+class FailureCount(NamedTuple):
+    """Failures of one step of a window of time that are alike; `severity` is its rank."""
+
+    step: int
+    severity: int
+    phase: str
+    fingerprint: str
+    admission: str
+    failures: int
 
 
 def figures_of(entry: Entry) -> EntryFigures:
@@ -67,7 +81,10 @@ def figures_of(entry: Entry) -> EntryFigures:
     if resolved_at := entry["resolved_at"]:
         took = from_text(resolved_at) - from_text(entry["created_at"])
         hours = took.total_seconds() / 3600
-    return EntryFigures(hours, bool(entry.get("regression_of")))
+    verified = bool(
+        resolved_at and entry["resolutions"] and entry["resolutions"][-1].get("verified")
+    )
+    return EntryFigures(hours, bool(entry.get("regression_of")), closed_at(entry), verified)
 
 
 def make_room(
@@ -167,8 +184,10 @@ class Store(Protocol):
         """Those with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
 
-    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
-        """Of every archived entry but those with these ids."""
+    def archived_figures(
+        self, without: Collection[str], closed_since: str = ""
+    ) -> list[EntryFigures]:
+        """Of every archived entry but those with these ids, and those closed before."""
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """Every transition, or those of one entry; the latest first."""

@@ -82,8 +82,11 @@ class MemoryStore:
             ):
                 yield entry
 
-    def archived_figures(self, without: Collection[str]) -> list[EntryFigures]:
-        return [figures_of(entry) for name, entry in self._archive.items() if name not in without]
+    def archived_figures(
+        self, without: Collection[str], closed_since: str = ""
+    ) -> list[EntryFigures]:
+        found = [entry for name, entry in self._archive.items() if name not in without]
+        return [figures_of(entry) for entry in found if closed_at(entry) >= closed_since]
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         for line in reversed(self._journal):

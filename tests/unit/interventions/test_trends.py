@@ -1,0 +1,119 @@
+"""What failed over a window of time, every failure once, and what became of it."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from freezegun import freeze_time
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interventions import InterventionQueue, InterventionRequest
+from interventions.home import error_log_folder, history_index
+from interventions.storage.store import EntryFigures, FailureCount
+from interventions.times import to_text
+from interventions.trends import Window, trends
+
+NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
+
+
+def _put(queue: InterventionQueue, hours_ago: float, **fields: Any) -> str | None:
+    moment = NOW - timedelta(hours=hours_ago)
+    given: dict[str, Any] = {
+        "type": "error",
+        "severity": "high",
+        "phase": "planner",
+        "error_type": "ValueError",
+        "error_message": "no plan",
+        "session_id": f"s{hours_ago}",
+        "turn_id": 1,
+        "created_at": moment,
+    }
+    with freeze_time(moment):
+        return queue.put(InterventionRequest(**given | fields)).intervention_id
+
+
+def test_every_failure_counts_once_whatever_became_of_it(home: Path) -> None:
+    queue = InterventionQueue(home, max_size=3, max_per_session=1)
+    first = _put(queue, 5)
+    _put(queue, 4, session_id="a", severity="critical", error_type="KeyError")
+    _put(queue, 3, session_id="a", error_type="OSError", phase="save")  # merged
+    _put(queue, 2.5, session_id="b", error_type="OSError", phase="save")
+    _put(queue, 2, session_id="c", phase="save")  # dropped: three are open
+    assert first
+    queue.resolve(first, "mended")
+    found = queue.trends(Window.DAY, NOW)
+    assert found["failures"] == 5
+    assert found["admissions"] == {"accepted": 3, "merged": 1, "dropped": 1}
+    assert found["by_phase"] == {"save": 3, "planner": 2}
+    assert found["since"] == "2026-03-13T16:00:00Z"
+    assert found["by_severity"]["high"][-6:] == [1, 0, 2, 1, 0, 0]
+    assert found["by_severity"]["critical"][-5:] == [1, 0, 0, 0, 0]
+    worst = found["causes"][0]
+    assert (worst["count"], worst["phase"]) == (2, "save")
+    assert worst["sample"] == "OSError: no plan"
+    assert queue.trends(Window.HOUR, NOW)["failures"] == 0
+    assert queue.trends(Window.MONTH, NOW)["failures"] == 5
+
+
+def test_an_archived_entry_counts_without_its_log(home: Path) -> None:
+    queue = InterventionQueue(home, max_size=1)
+    for hours_ago in (3, 2):
+        with freeze_time(NOW - timedelta(hours=1)):
+            queue.resolve(_put(queue, hours_ago) or "", "mended")
+    shutil.rmtree(error_log_folder(home))
+    history_index(home).unlink()
+    found = InterventionQueue(home).trends(Window.DAY, NOW)
+    assert found["failures"] == 1  # the other is in the queue file, and its line was the log's
+    assert found["causes"][0]["sample"] == "ValueError: no plan"
+    assert found["outcomes"]["unverified"] == 2
+    assert found["outcomes"]["median_hours"] == 1.5
+    assert (found["outcomes"]["took"]["1 h"], found["outcomes"]["took"]["8 h"]) == (1, 1)
+
+
+COUNTS = st.builds(
+    FailureCount,
+    step=st.integers(0, 29),
+    severity=st.integers(0, 3),
+    phase=st.sampled_from(["planner", "save"]),
+    fingerprint=st.sampled_from(["a", "b", "c"]),
+    admission=st.sampled_from(["accepted", "dropped"]),
+    failures=st.integers(1, 9),
+)
+
+
+@given(st.lists(COUNTS), st.sampled_from(Window))
+def test_every_sum_is_the_number_of_failures(counts: list[FailureCount], window: Window) -> None:
+    found = trends(counts, [], window, NOW)
+    sums = (
+        sum(map(sum, found["by_severity"].values())),
+        sum(found["by_phase"].values()),
+        sum(found["admissions"].values()),
+        sum(cause["count"] for cause in found["causes"]),
+    )
+    assert set(sums) == {found["failures"]}
+
+
+@pytest.mark.parametrize("window", Window)
+def test_now_is_in_the_last_step(window: Window) -> None:
+    since = window.since(NOW)
+    assert since + window.step * (window.steps - 1) <= NOW < since + window.step * window.steps
+
+
+def test_what_was_closed_before_the_window_is_no_outcome_of_it() -> None:
+    hour_ago, month_ago = (to_text(NOW - timedelta(hours=n)) for n in (1, 720))
+    closed = [
+        EntryFigures(0.5, False, hour_ago, True),
+        EntryFigures(30.0, True, hour_ago, False),
+        EntryFigures(None, False, hour_ago, False),
+        EntryFigures(1.0, False, month_ago, True),
+        EntryFigures(None, True, "", False),
+    ]
+    found = trends([], closed, Window.DAY, NOW)["outcomes"]
+    counts = (found["verified"], found["unverified"], found["dismissed"], found["regressions"])
+    assert counts == (1, 1, 1, 1)
+    assert found["slowest_tenth_hours"] == 30
