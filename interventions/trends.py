@@ -18,7 +18,7 @@ from interventions.times import to_text
 
 MOST_CAUSES = 12
 # Hours; what took longer than the last comes after it.
-_TOOK = {"10 min": 1 / 6, "1 h": 1, "8 h": 8, "1 day": 24, "1 week": 168}
+_TOOK = {"within 10 min": 1 / 6, "1 hour": 1, "8 hours": 8, "1 day": 24, "1 week": 168}
 LONGER = "longer"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +16,7 @@ from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import lines, parse_line
+from interventions.trends import Trends, Window
 from monitor.core.snapshot import Clock
 from monitor.core.source import Source
 
@@ -33,32 +34,40 @@ class Feed:
     history: Sequence[Entry] = ()
     turns: Sequence[LiveTurn] = ()
     log: Sequence[tuple[str, dict[str, Any]]] = ()
+    trends: Trends | None = None
     problem: str = ""
 
 
-def feed_reader(tab: str, source: Source, clock: Clock) -> Callable[[], Feed]:
-    """Reads the tab anew at every call. Nothing is raised: what is wrong is in the feed."""
+def feed_reader(
+    tab: str, source: Source, clock: Clock, window: Window = Window.DAY
+) -> Callable[[], Feed]:
+    """Reads the tab anew at every call; trends over this window. Nothing is raised: what is wrong
+    is in the feed."""
     if tab == "history":
-        return _history_reader(source)
-    if source.queue is None:
+        return _on_change(tab, source, lambda: Feed(tab, history=source.history()))
+    queue = source.queue
+    if queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
+    if tab == "trends":
+        return _on_change(tab, source, lambda: Feed(tab, trends=queue.trends(window, clock())))
     if tab == "turns":
         return _turns_reader(source)
     return _log_reader(LogTail(source.home, clock))
 
 
-def _history_reader(source: Source) -> Callable[[], Feed]:
-    last: tuple[object, Feed] = (..., Feed("history"))
+def _on_change(tab: str, source: Source, make: Callable[[], Feed]) -> Callable[[], Feed]:
+    stamp: object = ...
+    last = Feed(tab)
 
     def read() -> Feed:
-        nonlocal last
-        stamp = source.stamp()
-        if stamp != last[0]:
+        nonlocal stamp, last
+        before, stamp = stamp, source.stamp()
+        if stamp != before:
             try:
-                last = (stamp, Feed("history", history=source.history()))
+                last = make()
             except QueueError as error:
-                last = (stamp, Feed("history", problem=f"{error}\n\n{error.hint}"))
-        return last[1]
+                last = replace(last, problem=f"{error}\n\n{error.hint}")
+        return last
 
     return read
 

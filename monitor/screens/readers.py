@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from interventions.errors import QueueError
+from interventions.trends import Window
 from monitor.core.app_state import AppState
 from monitor.core.feeds import Feed, feed_reader
 from monitor.core.snapshot import Background, Snapshot
@@ -49,6 +50,7 @@ class FeedRead(Message):
 class ReaderScreen(EntryScreen):
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
+        self.window = Window.DAY
         self._unmounted = threading.Event()
 
     def on_unmount(self) -> None:
@@ -69,7 +71,8 @@ class ReaderScreen(EntryScreen):
     @work(thread=True, exclusive=True, group="feed")
     def read_feed(self, tab: str) -> None:
         """What a tab shows, again and again while it is shown."""
-        worker, read = get_current_worker(), feed_reader(tab, self.state.source, self.state.clock)
+        worker, state = get_current_worker(), self.state
+        read = feed_reader(tab, state.source, state.clock, self.window)
         last = None
         while not worker.is_cancelled and not self._unmounted.is_set():
             feed = read()

@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher, Footer, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
+from interventions.trends import Window
 from monitor.core.app_state import AppState
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Snapshot
@@ -25,13 +26,15 @@ from monitor.screens.entry_tabs import SORT_COLUMN, HistoryTab, OpenTab
 from monitor.screens.log_tab import LogTab
 from monitor.screens.readers import BackgroundRead, FeedRead, QueueRead, ReaderScreen
 from monitor.screens.tab import Tab, notice
+from monitor.screens.trends_tab import TrendsTab
 from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
 from monitor.widgets.keys import TRIAGE
 from monitor.widgets.row_list import ListPane, RowList
+from monitor.widgets.trends_view import TrendChart
 
-TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab)
+TABS: tuple[type[Tab], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab, TrendsTab)
 _ON_THE_LIST = ("mark", "mark_all", "sort", "fold")
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 # A key that is held down moves the cursor only; the detail comes when it rests.
@@ -59,7 +62,8 @@ class TriageScreen(ReaderScreen):
         with Horizontal(id="body"):
             with ContentSwitcher(initial="pane-open", id="panes"):
                 for name, tab in self.tabs.items():
-                    yield ListPane(name, tab.columns, follow=tab.follow)
+                    above = TrendChart(id="chart") if name == TrendsTab.name else None
+                    yield ListPane(name, tab.columns, follow=tab.follow, above=above)
             yield DetailView(id="detail")
         yield Footer(show_command_palette=False, compact=True)
 
@@ -138,6 +142,8 @@ class TriageScreen(ReaderScreen):
             sorted_title=SORT_COLUMN[model.view.sort] if is_open else "",
             notice=notice(model.snapshot, tab.truncated_note(), of_open=of_open) if rows else "",
         )
+        if isinstance(tab, TrendsTab):
+            self.query_one(TrendChart).show(tab.feed.trends if tab.feed else None)
         title = self.state.source.title
         self.query_one(StatusHeader).show(model.snapshot, title, model.pending_count)
         counts = {name: each.count_label() for name, each in self.tabs.items()}
@@ -233,6 +239,8 @@ class TriageScreen(ReaderScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "filter":  # in the input a slash is a letter
             return not isinstance(self.focused, Input)
+        if action == "window":
+            return self.tab.name == TrendsTab.name
         if action in _ON_THE_LIST:  # which is not in sight
             return self._is_wide or not self._is_reading
         return super().check_action(action, parameters)
@@ -290,6 +298,12 @@ class TriageScreen(ReaderScreen):
         if self.tab.name != "open":
             self.read_feed(self.tab.name)
         self.refresh(layout=True)
+
+    def action_window(self) -> None:
+        """The next longer one, and after the longest the shortest."""
+        windows = list(Window)
+        self.window = windows[(windows.index(self.window) + 1) % len(windows)]
+        self.read_feed(TrendsTab.name)
 
     # Tabs, filter, the way back
 

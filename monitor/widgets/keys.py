@@ -86,9 +86,11 @@ TRIAGE = (
     key("N", "next_match(-1)", "Match before", "The one before", id="list.previous", group=MATCH),
     key("ctrl+a", "mark_all", "Mark all", "Mark all shown, or none", id="list.mark-all"),
     key("f", "fold", "Fold alike", "One row for failures that are alike", id="list.fold"),
+    key("W", "window", "Window", "Trends: hour, day, week, month", id="trends.window"),
     key("R", "refresh", "Refresh", "Read everything again", id="live.refresh"),
     hidden_key("1", "tab_to('open')", "Open", "Open interventions", id="tab.open"),
     hidden_key("2", "tab_to('history')", "History", "Closed interventions", id="tab.history"),
     hidden_key("3", "tab_to('turns')", "Live turns", "Turns as they run", id="tab.turns"),
     hidden_key("4", "tab_to('log')", "Log", "The error log as it grows", id="tab.log"),
+    hidden_key("5", "tab_to('trends')", "Trends", "Failures over time", id="tab.trends"),
 )

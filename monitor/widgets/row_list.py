@@ -248,16 +248,26 @@ class RowList(ScrollView, can_focus=True):
 
 
 class ListPane(Vertical):
-    """A list, or in its place the reason why it is empty."""
+    """A list, or in its place the reason why it is empty, and what stands above it."""
 
-    def __init__(self, name: str, columns: Sequence[Column], *, follow: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[Column],
+        *,
+        follow: bool = False,
+        above: Widget | None = None,
+    ) -> None:
         super().__init__(id=f"pane-{name}", classes="pane")
+        self._above = above
         self.list = RowList(columns, follow=follow, id=f"{name}-list")
         self._empty = Static(id=f"{name}-empty", classes="empty", markup=False)
         self._notice = Static(id=f"{name}-notice", classes="notice", markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._notice
+        if self._above is not None:
+            yield self._above
         yield self.list
         yield self._empty
 

@@ -396,7 +396,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
         await pilot.press("q", "left_square_bracket", "1")
         assert triage(pilot).tab.name == "open"
         await pilot.press("left_square_bracket")
-        assert triage(pilot).tab.name == "log"
+        assert triage(pilot).tab.name == "trends"
         await pilot.press("right_square_bracket")
         assert triage(pilot).tab.name == "open"
 

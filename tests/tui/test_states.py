@@ -153,7 +153,7 @@ async def test_a_folder_that_cannot_be_looked_into_is_a_state_in_every_tab(
     shutil.rmtree(folder)
     folder.write_text("a file where the folder was")
     async with monitor().run_test(size=SIZE) as pilot:
-        for tab in "1234":
+        for tab in "12345":
             await pilot.press(tab)
             await until(pilot, lambda: str(folder) in "".join(text(pilot).split()))
         await pilot.press("1", "z", "r")

@@ -1,0 +1,65 @@
+"""What failed over a window of time: a row for each of the most frequent causes, below a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from textual.content import Content
+
+from interventions.entry import complete
+from interventions.plaintext import one_line
+from interventions.times import to_text
+from interventions.trends import MOST_CAUSES, Cause
+from interventions.view.others import SEVERITY_WORDS
+from monitor.core.rows import Cell, Column, Row, short_number
+from monitor.screens.tab import Tab
+from monitor.widgets.trends_view import cause_text, figures
+
+
+class TrendsTab(Tab):
+    name = "trends"
+    title = "Trends"
+    columns = (
+        Column("TIMES", 5, right=True),
+        Column("SEV", 4),
+        Column("PHASE", 16, least=8, from_width=50),
+        Column("CAUSE", 0),
+    )
+    nothing_yet = ("Nothing failed", "in this window of time", "W takes another")
+
+    def unfiltered(self) -> Sequence[Cause]:
+        return self.feed.trends["causes"] if self.feed and self.feed.trends else ()
+
+    def rows(self, now: datetime) -> list[Row]:
+        return [_row(cause) for cause in self.unfiltered() if self._matches(cause, now)]
+
+    def _matches(self, cause: Cause, now: datetime) -> bool:
+        error_type, _, message = cause["sample"].partition(": ")
+        failure = {
+            **{"id": cause["fingerprint"], "type": "-", "created_at": to_text(now)},
+            **{"severity": cause["severity"], "phase": cause["phase"]},
+            **{"error_type": error_type, "error_message": message},
+        }
+        return self.model.view.query.matches(complete(failure), now)
+
+    def row_text(self, key: str) -> Content:
+        if self.feed is None or self.feed.trends is None:
+            return Content("")
+        chosen = [cause_text(cause) for cause in self.unfiltered() if cause["fingerprint"] == key]
+        return Content("\n\n").join([*chosen, figures(self.feed.trends)])
+
+    def truncated_note(self) -> str:
+        full = len(self.unfiltered()) >= MOST_CAUSES
+        return f"the {MOST_CAUSES} most frequent causes" if full else ""
+
+
+def _row(cause: Cause) -> Row:
+    severity = cause["severity"]
+    cells = (
+        Cell(short_number(cause["count"])),
+        Cell(SEVERITY_WORDS.get(severity, "?"), severity),
+        Cell(one_line(cause["phase"])),
+        Cell(cause["sample"]),
+    )
+    return Row(cause["fingerprint"], cells)

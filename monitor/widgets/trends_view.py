@@ -1,0 +1,149 @@
+"""Failures over a window of time as bars, and in figures.
+
+Drawn here: plotext, whose widget for Textual was tried, gives bars of one chart different widths
+and lets some of them float above the axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import accumulate
+from math import ceil
+
+from textual.content import Content
+from textual.widget import Widget
+
+from interventions.entry import SEVERITIES
+from interventions.plaintext import one_line
+from interventions.times import from_text, short_duration
+from interventions.trends import Cause, Trends
+from monitor.core.rows import cut, short_number
+from monitor.widgets.turn_text import titled
+
+SEVERITY_STYLES = {
+    "critical": "bold $text-error",
+    "high": "$text-warning",
+    "medium": "$text-primary",
+}
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_SCALE = 6  # cells left of the bars
+_NAME, _BAR = 18, 24
+
+
+class TrendChart(Widget):
+    """As wide and as high as there is room."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._found: Trends | None = None
+
+    def show(self, found: Trends | None) -> None:
+        if found != self._found:
+            self._found = found
+            self.refresh()
+
+    def render(self) -> Content:
+        size = self.size
+        return chart(self._found, size.width, size.height) if self._found else Content("")
+
+
+def chart(found: Trends, width: int, height: int) -> Content:
+    """Title and legend, a bar for each step with the worst at its foot, and an axis of times;
+    `height` lines in all."""
+    steps = len(found["by_severity"]["critical"])
+    cells = max((width - _SCALE) // steps, 1)
+    bars = list(zip(*(found["by_severity"][name] for name in SEVERITIES), strict=True))
+    # An even number, so that the middle of the scale is a whole one.
+    most = max(map(sum, bars), default=0)
+    most += most % 2
+    rows = max(height - 4, 2)
+    stacks = [_stack(bar, rows / (most or 1)) for bar in bars]
+    lines = [_title(found), _legend(found)]
+    for row in range(rows - 1, -1, -1):
+        scale = {rows - 1: most, (rows - 1) // 2: most // 2}.get(row, 0) if most else 0
+        number = short_number(scale) if scale else ""
+        parts = [Content.styled(f"{number:>{_SCALE - 2}} │", "dim")]
+        parts += [_cell(stack, row, max(cells - 1, 1), " " * (cells > 1)) for stack in stacks]
+        lines.append(Content("").join(parts))
+    lines.append(Content.styled(f"{0:>{_SCALE - 2}} └" + "─" * cells * steps, "dim"))
+    lines.append(Content.styled(_times(found, cells), "dim"))
+    return Content("\n").join(lines)
+
+
+def _stack(bar: tuple[int, ...], scale: float) -> list[tuple[float, str]]:
+    """Up to which height each severity goes: to a whole cell, so that the height of the bar is
+    right without colours too, and rounded up, so that the worst is seen."""
+    top = max(sum(bar) * scale, 1 / 8)
+    counts = [(count, name) for count, name in zip(bar, SEVERITIES, strict=True) if count]
+    ends = [min(ceil(total * scale), top) for total in accumulate(count for count, _ in counts)]
+    return [(end, name) for end, (_, name) in zip([*ends[:-1], top], counts, strict=False)]
+
+
+def _cell(stack: list[tuple[float, str]], row: int, wide: int, gap: str) -> Content:
+    name, top = next(((name, end) for end, name in stack if end > row), ("", 0.0))
+    if not name:
+        return Content(" " * wide + gap)
+    full = min(max(round((top - row) * 8), 1), 8)
+    return Content.styled(_EIGHTHS[full] * wide, SEVERITY_STYLES[name]) + gap
+
+
+def _title(found: Trends) -> Content:
+    step = short_duration(timedelta(minutes=found["step_minutes"]))
+    title = f"Failures of the last {found['window']}"
+    return Content.assemble((title, "bold"), (f", {step} a bar (W: longer, shorter)", "dim"))
+
+
+def _legend(found: Trends) -> Content:
+    counts = {name: sum(found["by_severity"][name]) for name in SEVERITIES}
+    parts = [
+        Content.styled(f"■ {count} {name}", SEVERITY_STYLES[name]) for name, count in counts.items()
+    ]
+    return Content("  ").join([Content(f"{found['failures']} in all:"), *parts])
+
+
+def _times(found: Trends, cells: int) -> str:
+    """UTC, as everywhere in the files; days where a step is long."""
+    since, step = from_text(found["since"]), timedelta(minutes=found["step_minutes"])
+    words, every = "", 1
+    form = "%H:%M" if step <= timedelta(hours=1) else "%d %b"
+    while every * cells < len("00:00") + 2:
+        every += 1
+    if step == timedelta(hours=6):
+        every = 4 * -(-every // 4)  # whole days
+    for number in range(0, len(found["by_severity"]["critical"]), every):
+        words = words.ljust(_SCALE + number * cells) + f"{since + number * step:{form}}"
+    return f"{words} UTC"
+
+
+def cause_text(cause: Cause) -> Content:
+    what = f"{cause['count']} times, {cause['severity']}, in {one_line(cause['phase'])}"
+    return Content.assemble((cause["sample"], "bold"), "\n", what)
+
+
+def figures(found: Trends) -> Content:
+    """By phase, by what the queue made of them, and how entries were closed in that time."""
+    ended = found["outcomes"]
+    closed = {name: ended[name] for name in ("verified", "unverified", "dismissed")}
+    parts = [
+        titled("Failures by phase", _bars(found["by_phase"])),
+        titled("What the queue made of them", _bars(found["admissions"])),
+        titled("Entries closed", [*_bars(closed), *_bars({"came back": ended["regressions"]})]),
+    ]
+    half, most = ended["median_hours"], ended["slowest_tenth_hours"]
+    if half is not None and most is not None:
+        times = [short_duration(timedelta(hours=hours)) for hours in (half, most)]
+        words = Content(f"half within {times[0]}, nine of ten within {times[1]}")
+        parts.append(titled("Time to resolve", [words, *_bars(ended["took"])]))
+    return Content("\n\n").join(parts)
+
+
+def _bars(counts: Mapping[str, int]) -> list[Content]:
+    most = max(counts.values(), default=0)
+    lines = []
+    for name, count in counts.items():
+        label = f"{cut(one_line(name), _NAME)} "
+        bar = "█" * ceil(count / (most or 1) * _BAR)
+        number = Content(f" {count}" if count else "·")
+        lines.append(Content.assemble(label, (bar, "$text-primary"), number))
+    return lines
