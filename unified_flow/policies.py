@@ -11,8 +11,7 @@ from unified_flow.errors import (
     PipelineTimeoutError,
     wire_name,
 )
-from unified_flow.errors.classification import Classification, classify
-from unified_flow.errors.kinds import kind_of, retry_after_s
+from unified_flow.errors.classification import Classification, classify, kind_of, retry_after_s
 
 if TYPE_CHECKING:
     # A phase loads this module, and little of the configuration.

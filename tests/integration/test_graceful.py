@@ -26,7 +26,7 @@ from tests.answers import (
 from tests.servers.model_server import ModelServer, answer, hang, status
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
 from unified_flow.engine.telemetry.tracing import trace
-from unified_flow.errors.kinds import TIMEOUTS
+from unified_flow.errors.classification import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError, PhaseError

@@ -39,7 +39,7 @@ from tests.servers.model_server import (
 )
 from unified_flow.config.tables import GracefulSettings
 from unified_flow.errors import InputError
-from unified_flow.errors.kinds import TIMEOUTS
+from unified_flow.errors.classification import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.replay.replay import replay

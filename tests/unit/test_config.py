@@ -11,8 +11,8 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from unified_flow.config.origins import settings_of
 from unified_flow.config.settings import Settings, SettingsOverrides, load
+from unified_flow.config.settings_reference import settings_of
 from unified_flow.config.tool_names import FAMILIES
 from unified_flow.errors import ConfigError
 from unified_flow.flow import ProcessOptions, UnifiedFlow

@@ -11,8 +11,7 @@ import pytest
 
 from unified_flow import errors
 from unified_flow.config.tables import GracefulSettings
-from unified_flow.errors.classification import Stage, classify
-from unified_flow.errors.kinds import kind_of, retry_after_s
+from unified_flow.errors.classification import Stage, classify, kind_of, retry_after_s
 from unified_flow.policies import Action, FailFast, Failure, Graceful, Policy, Retry, Silent, Stop
 
 REQUEST = httpx.Request("POST", "http://m/v1")

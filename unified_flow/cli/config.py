@@ -72,7 +72,7 @@ def show(
     """
     from dataclasses import asdict
 
-    from unified_flow.config.origins import settings_of
+    from unified_flow.config.settings_reference import settings_of
 
     rows = [s for s in settings_of(find_home(home)) if not changed or s.source != "default"]
     if as_json:

@@ -22,8 +22,7 @@ from unified_flow.engine.routing import Step
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import LimitReachedError, wire_name
-from unified_flow.errors.classification import classify
-from unified_flow.errors.kinds import kind_of
+from unified_flow.errors.classification import classify, kind_of
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.threads import ended
 from unified_flow.phases.errors import PhaseError

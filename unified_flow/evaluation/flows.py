@@ -18,7 +18,7 @@ from unified_flow.evaluation.datasets import Corpus, DatasetQuestion, without
 from unified_flow.evaluation.runs import Run
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.clock import elapsed_ms
-from unified_flow.models.embedded.sources import texts_of
+from unified_flow.models.embedded.statements import texts_of
 from unified_flow.phases.errors import PhaseError
 from unified_flow.phases.grounding.citations import supported_sentences
 from unified_flow.turns.events import (

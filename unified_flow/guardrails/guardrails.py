@@ -294,9 +294,8 @@ def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
             f"guardrails need the extra `guardrails` ({missing[0]} is not installed)",
             hint="pip install 'unified-flow[guardrails]'",
         )
-    from unified_flow.guardrails.outbox import WAITING
     from unified_flow.guardrails.sql_database import SqlDatabase
-    from unified_flow.guardrails.store import GuardrailStore
+    from unified_flow.guardrails.store import WAITING, GuardrailStore
 
     state = state_folder(home)
     if settings.database_url_env is not None:

@@ -1,8 +1,14 @@
-"""`ai_rules` and `ai_decisions`, read and written. Everything here raises RetrievalError."""
+"""`ai_rules` and `ai_decisions`, read and written. Everything that `GuardrailStore` does raises
+RetrievalError; decisions that the database could not take wait in a private file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -10,22 +16,89 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 from sqlalchemy.dialects import postgresql, sqlite
 
+from interventions.storage import jsonl
+from interventions.times import to_text
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.guardrails.decisions import Outcome, RecordedDecision
 from unified_flow.guardrails.matcher import Matcher
-from unified_flow.guardrails.outbox import DecisionOutbox
 from unified_flow.guardrails.schema import MESSAGE_CHARS, ai_decisions, ai_rules
 from unified_flow.guardrails.sql_database import RefusedError, SqlDatabase
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.turns.input_checks import first_mistake
 
+logger = logging.getLogger("unified_flow.guardrails")
+WAITING = "ai_decisions_waiting.jsonl"
 ONE_ROW = ("message_id", "outcome")
 MOST_MATCHERS = 256
 # Rules that are deleted and made anew count from 1 again, so that the number alone says little.
 Version = tuple[int, datetime]
+
+
+class DecisionOutbox:
+    """Safe among threads and processes. Raises OSError where the disk takes nothing either."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @property
+    def dead_letters(self) -> Path:
+        """Rows that no database takes, however often it is tried: for a person to look at."""
+        return self.file.with_name(f"{self.file.name}.refused")
+
+    def put(self, row: dict[str, Any]) -> None:
+        with self._lock():
+            jsonl.append(self.file, _line(row), durable=True)
+
+    def reject(self, row: dict[str, Any], why: str) -> None:
+        """To the dead letters, so that the row holds up no other."""
+        logger.critical("a decision was refused, see %s: %s", self.dead_letters, why)
+        jsonl.append(self.dead_letters, _line(row), durable=True)
+
+    @contextmanager
+    def drain(self) -> Iterator[list[dict[str, Any]]]:
+        """The rows that wait; removed once the block ends well. None while another drains it."""
+        lock = self._lock(wait_s=0)
+        with suppress(Timeout), suppress(FileNotFoundError):
+            if self.file.stat().st_size > 0:
+                lock.acquire()
+        if not lock.is_locked:
+            yield []
+            return
+        try:
+            yield list(self._rows())
+            os.truncate(self.file, 0)
+        finally:
+            lock.release()
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for line in self.file.read_bytes().splitlines():
+            row = _parsed(line)
+            if row is not None:
+                yield row
+                continue
+            logger.critical("a decision that waited cannot be read, see %s", self.dead_letters)
+            jsonl.append(self.dead_letters, line, durable=True)
+
+    def _lock(self, wait_s: float = -1) -> FileLock:
+        # A new one each time, so that it holds among threads too.
+        return FileLock(f"{self.file}.lock", timeout=wait_s, mode=0o600)
+
+
+def _line(row: dict[str, Any]) -> bytes:
+    stored = row | {"created_at": to_text(row["created_at"])}
+    return json.dumps(stored, default=str).encode()
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = dict(json.loads(line))
+        return row | {"created_at": datetime.fromisoformat(row["created_at"])}
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ SEVERITY = "medium"
 
 async def run(turn: Turn, context: PhaseContext) -> Verdict:
     # Late, because grounding loads the rules of the embedded model.
-    from unified_flow.phases.grounding.verdict_check import weighed
+    from unified_flow.phases.grounding.citations import weighed
 
     verdict = await context.ask(Verdict)
     if not context.by_rules:  # they weigh their own

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import PurePath
 from typing import IO
 
@@ -35,7 +34,6 @@ from unified_flow.retrieval.formats.document import (
     refuse_unreadable,
 )
 from unified_flow.retrieval.formats.encoding import is_packed, unpacked
-from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.retrieval.secret_files import secret_in
 
 _BATCH = 8  # files
@@ -159,8 +157,7 @@ def _read(
             return read
         if not file.is_named and (held := secret_in(data, extension)):
             raise UnusableError(f"{SECRET}: {held}")
-        pages = partial(ocr_pages, reading.ocr, data, extension) if reading.ocr else None
-        _analyse(read, file, parse(extension, data, converter, language, pages))
+        _analyse(read, file, parse(extension, data, converter, language, reading.ocr))
     except (OSError, UnusableError) as exc:
         read.is_readable = not isinstance(exc, OSError)
         why = reason_of(exc) if isinstance(exc, OSError) else str(exc)

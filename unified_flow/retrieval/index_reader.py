@@ -18,8 +18,19 @@ from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
 from unified_flow.lib.text.printable import printable
-from unified_flow.retrieval.bm25 import TRAIL_WEIGHT, Corpus, Fields, Score, score
-from unified_flow.retrieval.candidates import DEMANDS, REACHED, Weights, holding, quoted, shares
+from unified_flow.retrieval.bm25 import (
+    DEMANDS,
+    REACHED,
+    TRAIL_WEIGHT,
+    Corpus,
+    Fields,
+    Score,
+    Weights,
+    holding,
+    quoted,
+    score,
+    shares,
+)
 from unified_flow.turns.passage import Passage
 
 _CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked

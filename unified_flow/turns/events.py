@@ -248,7 +248,7 @@ class PhaseFailed(Event):
     """Tells all that anybody is told of the failure. `error_message`, `hint` and `cause` (the error
     behind this one) are redacted, as everything that a person reads. `environment` is what the
     phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
-    whether it may pass (errors/kinds.py). `limit` is set if a loop's limit was the reason.
+    whether it may pass (errors/classification.py). `limit` is set if a loop's limit was the reason.
     `retry_after_s`: seconds until asking again makes sense, None if unknown. `retrieved` holds the
     passages that were found beside the turn, for a degraded answer. Older journals have no `stage`,
     `severity` or `hint`.

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unified_flow.phases.grounding.citations import cited
-from unified_flow.phases.grounding.verdict_check import weighed
+from unified_flow.phases.grounding.citations import cited, weighed
 from unified_flow.turns.results import Checks, Claim, Draft, ToolResult, Verdict
 from unified_flow.turns.sections import Sections
 

@@ -9,8 +9,7 @@ import pytest
 
 from unified_flow.models.embedded.extraction import extract
 from unified_flow.models.embedded.statements import statements
-from unified_flow.phases.grounding.citations import REMOVED, cited, supported_sentences
-from unified_flow.phases.grounding.verdict_check import weighed
+from unified_flow.phases.grounding.citations import REMOVED, cited, supported_sentences, weighed
 from unified_flow.turns.results import (
     Checks,
     Citation,

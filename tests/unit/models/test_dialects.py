@@ -20,8 +20,7 @@ from tests.servers.model_server import Behaviour, Connection, ModelServer, raw
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.errors import CutReplyError
 from unified_flow.models import ModelReply, Stream
-from unified_flow.models.openai.dialect import Dialect, adapted
-from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.models.openai.model import Dialect, OpenAIModel, adapted
 from unified_flow.models.reply import parse_reply
 from unified_flow.turns.results import Reflection
 

@@ -25,8 +25,7 @@ from unified_flow.models import ModelReply
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.models.reply import parse_reply
 from unified_flow.servers import client as server_client
-from unified_flow.servers.client import MAX_REPLY_BYTES
-from unified_flow.servers.server_errors import transport_error
+from unified_flow.servers.client import MAX_REPLY_BYTES, transport_error
 from unified_flow.turns.results import Plan, Reflection
 
 KEY = "sk-test-0123456789abcdef"

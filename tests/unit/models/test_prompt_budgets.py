@@ -5,8 +5,7 @@ import pytest
 from tests.unit.models.calls import call
 from unified_flow.errors import PromptTooLargeError
 from unified_flow.models import estimate_tokens
-from unified_flow.models.passages import ShownPassage
-from unified_flow.models.prompt import fitted, prompt
+from unified_flow.models.prompt import ShownPassage, fitted, prompt
 from unified_flow.turns.results import Claim, PriorTurn, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 

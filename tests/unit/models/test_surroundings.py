@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unified_flow.models.embedded.quotes import quotes_for
-from unified_flow.models.embedded.surroundings import around
+from unified_flow.models.embedded.quotes import around, quotes_for
 from unified_flow.turns.passage import Passage
 
 HOWTO = """The oven is heated with wood.

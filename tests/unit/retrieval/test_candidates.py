@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from unified_flow.retrieval.candidates import holding
+from unified_flow.retrieval.bm25 import holding
 
 SHARES = {"a": 0.4, "b": 0.3, "c": 0.15, "d": 0.1, "e": 0.05}
 

@@ -19,8 +19,8 @@ from openpyxl.comments import Comment
 from tests.office import write_pdf, write_scan
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.lib.sandbox.parent import Converter
-from unified_flow.retrieval import ocr as ocr_module
 from unified_flow.retrieval.collection import statistics
+from unified_flow.retrieval.formats import ocr as ocr_module
 from unified_flow.retrieval.formats import table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
 from unified_flow.retrieval.index import Index

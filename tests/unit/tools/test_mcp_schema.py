@@ -8,7 +8,7 @@ import pytest
 
 from tests.servers.web_server import WebServer
 from unified_flow.errors import ToolArgumentError, ToolError
-from unified_flow.tools.mcp_schema import MAX_SCHEMA_CHARS, arguments_of
+from unified_flow.tools.mcp_server import MAX_SCHEMA_CHARS, arguments_of
 
 
 def schema(**properties: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
 from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early, reasoning_end
-from unified_flow.servers.server_errors import VENDORS
+from unified_flow.servers.client import VENDORS
 
 _SHOWN = 300
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")

@@ -13,8 +13,8 @@ from unified_flow.models import Model
 from unified_flow.models.circuit_breaker import BoundedModel
 from unified_flow.models.local_model import LocalModel
 from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.servers.client import status_hint
 from unified_flow.servers.llama_server import LocalModelError
-from unified_flow.servers.server_errors import status_hint
 
 PROBE_TIMEOUT_S = 5.0
 

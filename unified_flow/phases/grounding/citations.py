@@ -1,4 +1,5 @@
-"""Citations of a draft: by the passage numbers that it gives, else by overlap of words.
+"""Citations of a draft: by the passage numbers that it gives, else by overlap of words; and what
+code can establish of the draft, which counts for more than the verdict that a model gives on it.
 
 A model ends its sentences with the numbers of the passages that it was shown. Numbers of other
 passages are dropped. A sentence without one gets the sentences of the sources that have enough of
@@ -22,27 +23,26 @@ from unified_flow.models.embedded.excerpts import (
 from unified_flow.models.embedded.extraction import unread_documents
 from unified_flow.models.embedded.intents import talk_of
 from unified_flow.models.embedded.quotes import LONGEST, citation_of, one_line
-from unified_flow.models.embedded.sources import (
-    CitableSentence,
-    citable_sentences,
-    language_of_sources,
-    texts_of,
-)
 from unified_flow.models.embedded.statements import (
     CODE,
     MARK,
     PLACE_IN_PASSAGE,
+    CitableSentence,
+    citable_sentences,
     code_of,
     is_refusal,
     is_verbatim,
     language_of_draft,
+    language_of_sources,
     of_the_answer,
     own_words,
     statements,
+    texts_of,
 )
-from unified_flow.models.passages import ShownPassage, shown_passages
+from unified_flow.models.embedded.verification import findings
+from unified_flow.models.prompt import ShownPassage, shown_passages
 from unified_flow.turns.passage import path_of
-from unified_flow.turns.results import Citation, Draft
+from unified_flow.turns.results import Check, Citation, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
 REMOVED = "citations_supported"  # in the draft's checklist: false once one was removed
@@ -51,6 +51,7 @@ _SUPPORTED = 0.6  # of a sentence's terms, for quotes that support it
 _FEW = 3  # terms, of which one may be the writer's own word
 _RANGE = 9  # passages in `[2-4]`, at most
 _TOGETHER = 4  # quotes for one sentence at most: a summary draws on several
+_DOUBT = 0.8  # what is left of the confidence when a citation had to be removed
 
 
 def cited(draft: Draft, query: str, sections: Sections, budget: int | None = None) -> Draft:
@@ -278,3 +279,46 @@ def _worth(
         round(reader.share(said, known | each.known), 3),
         round(reader.share(reader.asked, each.known), 3),
     )
+
+
+def weighed(verdict: Verdict, query: str, sections: Sections) -> Verdict:
+    """The verdict, with what code knows in its checks and issues.
+
+    APPROVE becomes REVISE for a quotation, a name or a number that stands in no source, for an
+    answer without a source though documents were searched, and for an abstention that cites. A
+    verdict that approves nothing stays what it is. What the model takes for supported and code
+    cannot tell is not checked.
+    """
+    draft = sections.synthesis
+    if draft is None or talk_of(query):
+        return verdict
+    if draft.abstained:
+        return _sent_back(verdict, ["an abstention with citations"]) if draft.citations else verdict
+    found = findings(draft, query, sections)
+    if found.issues:
+        verdict = _sent_back(verdict, found.issues, found.hints)
+    checks = verdict.checks
+    supported = _together(checks.claims_supported, found.check)
+    honest = _together(checks.no_hallucinations, found.check)
+    known = {"claims_supported": supported, "no_hallucinations": honest}
+    changes: dict[str, object] = {"checks": checks.model_copy(update=known)}
+    if draft.checklist.get(REMOVED) is False:
+        issue = "a citation that did not support its sentence was removed"
+        changes["issues"] = [*verdict.issues, issue]
+        changes["confidence"] = round(verdict.confidence * _DOUBT, 4)
+    return verdict.model_copy(update=changes)
+
+
+def _sent_back(verdict: Verdict, issues: list[str], hints: list[str] | None = None) -> Verdict:
+    return verdict.model_copy(
+        update={
+            "decision": "REVISE" if verdict.decision == "APPROVE" else verdict.decision,
+            "issues": list(dict.fromkeys([*verdict.issues, *issues])),
+            "hints": list(dict.fromkeys([*verdict.hints, *(hints or [])])),
+        }
+    )
+
+
+def _together(said: Check, known: Check) -> Check:
+    """What code has established, unless the model sees a fault."""
+    return False if said is False else known

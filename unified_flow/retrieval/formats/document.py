@@ -28,10 +28,11 @@ from unified_flow.retrieval.formats import (
     restructured_text,
     source_code,
     table,
+    words_of,
 )
 from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
 from unified_flow.retrieval.formats.encoding import decode
-from unified_flow.retrieval.formats.words import words_of
+from unified_flow.retrieval.formats.ocr import ocr_pages
 
 MAX_BYTES = 16 * 1024 * 1024
 INSTALL = "pip install 'unified-flow[documents]'"
@@ -134,14 +135,14 @@ def parse(
     data: bytes,
     converter: Converter,
     language: str,
-    recognise: Callable[[], list[str]] | None = None,
+    ocr: str | None = None,
 ) -> Document:
-    """`language` is that of what is no running text, `recognise` as of `converted`. Raises
-    UnusableError for what is no text and cannot be converted to it."""
+    """`language` is that of what is no running text, `ocr` the command that reads scanned pages.
+    Raises UnusableError for what is no text and cannot be converted to it."""
     if openapi.is_openapi(extension, data) and missing_library(".openapi") is None:
         extension = ".openapi"
     if convertible(extension):
-        parts, unread = converted(extension, data, converter, recognise)
+        parts, unread = converted(extension, data, converter, ocr)
         found = list(chunks(_part_sections(parts)))
         if not found and any(part.page for part in parts):
             raise UnusableError(unread or "no text in it")
@@ -157,14 +158,13 @@ def parse(
 
 
 def converted(
-    extension: str, data: bytes, converter: Converter, recognise: Callable[[], list[str]] | None
+    extension: str, data: bytes, converter: Converter, ocr: str | None
 ) -> tuple[list[Part], str | None]:
-    """With what of it is not read; `recognise` gives the text of each page by OCR. Raises
-    UnusableError."""
+    """With what of it is not read. Raises UnusableError."""
     parts, trouble = converter.convert(converter_of(extension), data), ""
-    if recognise is not None and any(part.is_picture for part in parts):
+    if ocr is not None and any(part.is_picture for part in parts):
         try:
-            pages, trouble = recognise(), " (OCR finds none)"
+            pages, trouble = ocr_pages(ocr, data, extension), " (OCR finds none)"
         except UnusableError as exc:
             pages, trouble = [], f" ({exc})"
         parts = [_with_text(part, pages) if part.is_picture else part for part in parts]

@@ -1,4 +1,5 @@
-"""HTML: what a reader sees of a page, each piece on the line of the file where it stands.
+"""HTML: what a reader sees of a page, each piece on the line of the file where it stands; EPUB,
+whose pages it reads in the order of the book's spine.
 
 The standard library's parser is slower than others, and the one that knows its position. What has
 no lines that anyone knows (the web, books, mail) is laid out first.
@@ -6,15 +7,20 @@ no lines that anyone knows (the web, books, mail) is laid out first.
 
 from __future__ import annotations
 
+import posixpath
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
-from unified_flow.lib.sandbox import Part
+from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.retrieval.formats import words_of
 from unified_flow.retrieval.formats.chunk import Section, Trail
 from unified_flow.retrieval.formats.encoding import decode
-from unified_flow.retrieval.formats.words import words_of
+from unified_flow.retrieval.formats.office import whole_file
 
 EXTENSIONS = frozenset({".html", ".htm", ".xhtml"})
 
@@ -31,6 +37,8 @@ _TOKEN = re.compile(r"\n| +|<(/?\w+)[^<>]{0,2000}>")
 _KEPT = "\0"  # a space of code, which no text that is decoded holds
 _PAGE = ("main", "role", "article")  # what holds the page itself, if there is one alone
 _ENOUGH = 200  # characters: less in it means that the page is elsewhere
+_CONTAINER = "META-INF/container.xml"
+_PROTECTED = "META-INF/rights.xml"
 
 
 def _is_visible(name: str, attributes: Mapping[str, object]) -> bool:
@@ -251,3 +259,29 @@ class _Reader(HTMLParser):
         self._end_regions(0)
         alone = (found[0] for found in self._regions.values() if len(found) == 1)
         yield from next(filter(_is_page, alone), self._found)
+
+
+def epub_parts(data: bytes) -> Iterator[Part]:
+    with whole_file(data, "book") as file, zipfile.ZipFile(file) as archive:
+        if _PROTECTED in archive.namelist():
+            raise UnusableError("encrypted: its pages are protected")
+        for name in _spine(archive):
+            yield from html_parts(archive.read(name))
+
+
+def _spine(archive: zipfile.ZipFile) -> list[str]:
+    root = ElementTree.fromstring(archive.read(_CONTAINER)).find(".//{*}rootfile")
+    package = root.get("full-path", "") if root is not None else ""
+    tree = ElementTree.fromstring(archive.read(package))
+    pages = {
+        item.get("id"): item.get("href", "")
+        for item in tree.iterfind(".//{*}manifest/{*}item")
+        if "html" in item.get("media-type", "")
+    }
+    folder = posixpath.dirname(package)
+    order = [item.get("idref") for item in tree.iterfind(".//{*}spine/{*}itemref")]
+    return [
+        posixpath.normpath(posixpath.join(folder, unquote(pages[each])))
+        for each in order
+        if each in pages
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from unified_flow.retrieval.formats import words_of
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
-from unified_flow.retrieval.formats.words import words_of
 
 EXTENSIONS = frozenset({".man", ".mdoc", ".roff"})
 _EVIDENCE = (re.compile(r"^\.(?:TH|Dt) ", re.MULTILINE), re.compile(r"^\.S[Hh] ", re.MULTILINE))

@@ -12,9 +12,9 @@ import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from unified_flow.retrieval.formats import words_of
 from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
 from unified_flow.retrieval.formats.restructured_inline import Names, plain_title
-from unified_flow.retrieval.formats.words import words_of
 
 EXTENSIONS = frozenset({".rst", ".rest"})
 _MARKS = frozenset(string.punctuation)

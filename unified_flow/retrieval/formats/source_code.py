@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from unified_flow.retrieval.formats import words_of
 from unified_flow.retrieval.formats.chunk import Section
-from unified_flow.retrieval.formats.words import words_of
 
 _WORDS = words_of("source_code")
 EXTENSIONS: frozenset[str] = _WORDS["extensions"]

@@ -38,8 +38,8 @@ from unified_flow.retrieval.web.body import (
     page_text,
 )
 from unified_flow.retrieval.web.walls import OPEN_IT, raise_for_wall
+from unified_flow.servers.client import hinted
 from unified_flow.servers.connection_pool import trusted_context
-from unified_flow.servers.server_errors import hinted
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2048

@@ -27,7 +27,6 @@ from unified_flow.retrieval.formats.document import (
     page_lines,
 )
 from unified_flow.retrieval.formats.encoding import decode, is_packed, unpacked
-from unified_flow.retrieval.ocr import ocr_pages
 from unified_flow.tools import MAX_CLAIM_CHARS, Access, Arguments, Tool, ToolOutput, claim
 from unified_flow.tools.builtin.roots import Located, Roots
 from unified_flow.turns.passage import source_of
@@ -199,8 +198,7 @@ def _converted(roots: Roots, located: Located, extension: str, ocr: str | None) 
     data = _bytes(roots, located, limits.file_bytes)
     try:
         with Converter(limits) as converter:
-            pages = partial(ocr_pages, ocr, data, extension) if ocr else None
-            parts, _ = converted(extension, data, converter, pages)
+            parts, _ = converted(extension, data, converter, ocr)
     except UnusableError as exc:
         raise FileUnusableError(
             f"{located.shown} cannot be read: {exc}", hint="Mend the file, or name another."

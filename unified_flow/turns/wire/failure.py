@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import redact_text
 from interventions.times import to_text, utc_now
-from unified_flow.errors.classification import Classification
-from unified_flow.errors.kinds import kind_of
+from unified_flow.errors.classification import Classification, kind_of
 from unified_flow.turns.wire import EXAMPLES
 
 SHORTEST_SECRET = 8  # a shorter value of a variable would be found in ordinary words
