@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import socket
@@ -15,7 +16,8 @@ from fastapi import FastAPI
 
 from tests import forked
 from tests.api.service import Service, serving
-from unified_flow.api.server import Connections, config_of, max_connections
+from unified_flow.api.connections import Connections, max_connections
+from unified_flow.api.server import config_of, listen
 from unified_flow.config.tables import ServeSettings
 
 WAIT_S = 20.0
@@ -63,6 +65,24 @@ def test_nor_is_that_of_the_next_request(crowded: Service) -> None:
         assert answer.startswith(b"HTTP/1.1 200")
         connection.sendall(HEAD)
         assert _rest(connection) == b""
+
+
+def test_an_accepted_socket_sends_at_once() -> None:
+    async def accept() -> int:
+        accepted: asyncio.Future[socket.socket] = asyncio.get_running_loop().create_future()
+
+        async def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted.set_result(writer.get_extra_info("socket"))
+            writer.close()
+
+        listener = listen("127.0.0.1", 0)
+        server = await asyncio.start_server(connected, sock=listener)
+        with socket.create_connection(listener.getsockname()):
+            sends_at_once = (await accepted).getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        server.close()
+        return sends_at_once
+
+    assert asyncio.run(accept())
 
 
 def test_the_server_keeps_a_connection_longer_than_clients_keep_theirs() -> None:
@@ -120,7 +140,7 @@ def test_another_path_is_no_redirect_to_a_host_of_the_clients_choice(crowded: Se
 def test_the_descriptors_are_enough_for_the_connections() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     code = (
-        "import resource; from unified_flow.api.server import max_connections;"
+        "import resource; from unified_flow.api.connections import max_connections;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 512)); print(max_connections(1000, 50),"
         "resource.getrlimit(resource.RLIMIT_NOFILE)[0], max_connections(20, 50))"
     )

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
@@ -71,6 +72,8 @@ def make_app(services: Services) -> FastAPI:
     )
     if settings.cors_origins:
         app.add_middleware(Cors, services=services, metrics=metrics)
+    if settings.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
     return app
 
 

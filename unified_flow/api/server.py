@@ -1,22 +1,14 @@
-"""The application under uvicorn: the socket, the connections below HTTP, the signals, the end.
-
-uvicorn bounds neither the number of connections nor the time for a request's head: clients that
-connect and send nothing could use up all descriptors.
-"""
+"""The application under uvicorn: the socket, the signals, the end."""
 
 from __future__ import annotations
 
 import asyncio
-import resource
 import signal
 import socket
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
-from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from unified_flow.api import problems
 from unified_flow.api.app import make_app
+from unified_flow.api.connections import Connections, max_connections
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.gate import log_exchange
 from unified_flow.api.http_exchange import HttpExchange, response_of
@@ -42,9 +35,6 @@ BACKLOG = 1024
 # (Go and Rust's hyper 90 s, nginx and AWS's load balancer 60 s, httpx 5 s), so that the client
 # closes it. A server that closes it just as a request arrives loses that request.
 KEEP_ALIVE_S = 120
-RESERVED_DESCRIPTORS = 64  # for files, and the sockets of the loop
-DESCRIPTORS_PER_TURN = 4  # for its journal, its search, its model and a tool
-MIN_CONNECTIONS = 8
 
 
 def serve(services: Services) -> None:
@@ -56,7 +46,7 @@ def serve(services: Services) -> None:
     with logged(services.home):
         app = make_app(services)
         state: AppState = app.state.shared
-        listener = _listen(settings.host, settings.port)
+        listener = listen(settings.host, settings.port)
         _warm_up(services)
         connections = Connections(
             most=max_connections(settings.max_connections, settings.max_turns),
@@ -69,8 +59,8 @@ def serve(services: Services) -> None:
 
 def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -> uvicorn.Config:
     return uvicorn.Config(
-        app,
-        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn only calls it
+        connections.tracked(app),
+        http=connections.around(H11Protocol),  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         backlog=BACKLOG,
         log_config=None,
@@ -78,8 +68,7 @@ def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -
         server_header=False,
         date_header=True,
         lifespan="on",
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=settings.trusted_proxies or None,
+        proxy_headers=False,  # the application's, within what tracks connections
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(settings.shutdown_grace_s + AFTER_GRACE_S),
     )
@@ -122,89 +111,18 @@ class _Server(uvicorn.Server):
         asyncio.get_running_loop().call_later(delay_s, self._running.cancel_all)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Connections of a listener of protocol TCP, which `create_server` does not name, get
+    TCP_NODELAY from asyncio: without it each answer waits 40 ms for a delayed acknowledgement."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        with socket.create_server((host, port), family=family, backlog=BACKLOG) as listener:
+            return socket.socket(family, listener.type, socket.IPPROTO_TCP, listener.detach())
     except OSError as exc:
         raise ConfigError(
             f"{host}:{port} cannot be listened on: {exc.strerror or exc}",
             hint="name another with --host and --port (0 takes any free port)",
         ) from exc
-
-
-@dataclass
-class Connections:
-    """`most` at once. `head_s` is the time that a request's head may take. `malformed` makes the
-    answer to bytes that are no HTTP, from the client's address and the scope of the request whose
-    body they are, if any."""
-
-    most: int
-    head_s: float
-    malformed: Callable[[str, Scope | None], bytes]
-    open: int = 0
-    idle: dict[_BoundedProtocol, None] = field(default_factory=dict)  # no request yet, oldest first
-
-    def protocol(self, **options: Any) -> _BoundedProtocol:
-        """Called by uvicorn in place of a protocol class."""
-        return _BoundedProtocol(self, **options)
-
-    def add(self, connection: _BoundedProtocol) -> None:
-        """Where there is no room, the one that has been idle longest is closed."""
-        self.open += 1
-        if self.open > self.most:
-            next(iter(self.idle), connection).transport.abort()
-
-    def remove(self, connection: _BoundedProtocol) -> None:
-        self.open -= 1
-        self.idle.pop(connection, None)
-
-
-class _BoundedProtocol(H11Protocol):
-    def __init__(self, connections: Connections, **options: Any) -> None:
-        super().__init__(**options)
-        self._connections = connections
-        self._deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._await_head()
-        self._connections.add(self)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._head_arrived()
-        elif self._deadline is None:
-            self._await_head()
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        # The client may have sent the beginning of its next request already.
-        if self._deadline is None and self.cycle is not None and self.cycle.response_complete:
-            self._connections.idle[self] = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._head_arrived()
-        self._connections.remove(self)
-        super().connection_lost(exc)
-
-    def send_400_response(self, msg: str) -> None:
-        client = str(self.client[0]) if self.client else "unknown"
-        in_body = self.cycle is not None and not self.cycle.response_complete
-        scope = cast("Scope", self.cycle.scope) if in_body else None
-        self.transport.write(self._connections.malformed(client, scope))
-        self.transport.close()
-
-    def _await_head(self) -> None:
-        self._connections.idle[self] = None
-        self._deadline = self.loop.call_later(self._connections.head_s, self.transport.abort)
-
-    def _head_arrived(self) -> None:
-        self._connections.idle.pop(self, None)
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope | None) -> bytes:
@@ -221,16 +139,3 @@ def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope |
         log_exchange(exchange, services, metrics)
     head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
     return b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body)
-
-
-def max_connections(wanted: int, turns: int) -> int:
-    """At most `wanted`, as many as the process's descriptors allow; raises their soft limit."""
-    reserved = turns * DESCRIPTORS_PER_TURN + RESERVED_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return max(MIN_CONNECTIONS, wanted)
-    needed = wanted + reserved
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(MIN_CONNECTIONS, min(wanted, soft - reserved))

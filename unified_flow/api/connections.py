@@ -1,0 +1,184 @@
+"""Connections below HTTP: how many there are, how long a request's head may take, and the answer
+to bytes that are no HTTP.
+
+A server bounds neither the number of connections nor the time for a head: clients that connect and
+send nothing could use up all descriptors. This stands around a server's protocol and around the
+application, on asyncio's and ASGI's documented names only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+RESERVED_DESCRIPTORS = 64  # for files, and the sockets of the loop
+DESCRIPTORS_PER_TURN = 4  # for its journal, its search, its model and a tool
+MIN_CONNECTIONS = 8
+
+MakeProtocol = Callable[..., asyncio.Protocol]
+
+
+@dataclass
+class Connections:
+    """`most` at once. `head_s` is the time that a request's head may take. `malformed` makes the
+    answer to bytes that are no HTTP, from the client's address and the scope of the request whose
+    body they are, if any."""
+
+    most: int
+    head_s: float
+    malformed: Callable[[str, Scope | None], bytes]
+    _by_address: dict[Any, Connection] = field(default_factory=dict)
+    _idle: dict[Connection, None] = field(default_factory=dict)  # no request yet, oldest first
+
+    def around(self, make_protocol: MakeProtocol) -> MakeProtocol:
+        """A maker of protocols, for the server to call in place of its own."""
+        return lambda *args, **options: Connection(self, make_protocol(*args, **options))
+
+    def tracked(self, app: ASGIApp) -> ASGIApp:
+        """The application, which tells its connection when a request begins and ends. It has to be
+        the outermost: `scope["client"]` must still be the connection's own address."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            address = scope.get("client")
+            connection = self._by_address.get(tuple(address)) if address else None
+            if scope["type"] != "http" or connection is None:
+                await app(scope, receive, send)
+                return
+
+            async def send_on(message: Message) -> None:
+                if message["type"] == "http.response.body" and not message.get("more_body"):
+                    connection.end_request()
+                await send(message)
+
+            connection.begin_request(scope)
+            await app(scope, receive, send_on)
+
+        return serve
+
+    def add(self, connection: Connection) -> None:
+        """Where there is no room, the one that has been idle longest is closed."""
+        self._by_address[connection.address] = connection
+        if len(self._by_address) > self.most:
+            next(iter(self._idle), connection).transport.abort()
+
+    def remove(self, connection: Connection) -> None:
+        self._by_address.pop(connection.address, None)
+        self._idle.pop(connection, None)
+
+    def set_idle(self, connection: Connection, *, idle: bool) -> None:
+        if idle:
+            self._idle[connection] = None
+        else:
+            self._idle.pop(connection, None)
+
+
+class Connection(asyncio.Protocol):
+    """The server's protocol, watched; and the transport that this protocol writes to."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
+        self._connections = connections
+        self._protocol = protocol
+        self._deadline: asyncio.TimerHandle | None = None
+        self._scope: Scope | None = None  # of the request that is being answered
+        self._reading = False
+        self._refused = False
+        self.address: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.address = tuple((transport.get_extra_info("peername") or (id(self),))[:2])
+        self._protocol.connection_made(_Refusing(self))  # type: ignore[arg-type]  # delegates
+        self._await_head()
+        self._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._scope is None and self._deadline is None:
+            self._await_head()
+        self._reading = True
+        try:
+            self._protocol.data_received(data)
+        finally:
+            self._reading = False
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_arrived()
+        self._connections.remove(self)
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def begin_request(self, scope: Scope) -> None:
+        self._scope = scope
+        self._head_arrived()
+
+    def end_request(self) -> None:
+        self._scope = None
+        self._connections.set_idle(self, idle=True)
+
+    def write(self, data: bytes) -> None:
+        """What the server writes while it reads is its refusal of bytes that are no HTTP: ours
+        goes out in its place, once the request whose body they are has reached the application."""
+        if not self._reading:
+            self.transport.write(data)
+        elif not self._refused:
+            self._refused = True
+            asyncio.get_running_loop().call_soon(self._refuse)
+
+    def close(self) -> None:
+        if not self._refused:
+            self.transport.close()
+
+    def _refuse(self) -> None:
+        client = str(self.address[0])
+        self.transport.write(self._connections.malformed(client, self._scope))
+        self.transport.close()
+
+    def _await_head(self) -> None:
+        self._connections.set_idle(self, idle=True)
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._connections.head_s, self.transport.abort)
+
+    def _head_arrived(self) -> None:
+        self._connections.set_idle(self, idle=False)
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class _Refusing:
+    """A transport whose `write` and `close` are the connection's."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.write, self.close = connection.write, connection.close
+        self._transport = connection.transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def max_connections(wanted: int, turns: int) -> int:
+    """At most `wanted`, as many as the process's descriptors allow; raises their soft limit."""
+    reserved = turns * DESCRIPTORS_PER_TURN + RESERVED_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return max(MIN_CONNECTIONS, wanted)
+    needed = wanted + reserved
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(MIN_CONNECTIONS, min(wanted, soft - reserved))
