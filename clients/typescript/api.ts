@@ -329,6 +329,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/query/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Query Stream
+         * @description The same as a stream, for a browser's EventSource, which can only GET. After the end that
+         *     connects again, with the id of the last event: 204 tells it to stop.
+         */
+        get: operations["query_stream_query_stream_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ready": {
         parameters: {
             query?: never;
@@ -676,12 +697,15 @@ export interface components {
             model: string;
             /** N */
             n?: 1 | null;
+            response_format?: components["schemas"]["TextFormat"] | null;
             /**
              * Stream
              * @default false
              */
             stream: boolean | null;
             stream_options?: components["schemas"]["StreamOptions"] | null;
+            /** Tool Choice */
+            tool_choice?: ("none" | "auto") | null;
             /** User */
             user?: string | null;
         };
@@ -1085,7 +1109,6 @@ export interface components {
         };
         /**
          * QueryRequest
-         * @description A question of 1 to 2,000 characters, which the flow itself checks.
          * @example {
          *       "question": "What is a topic?",
          *       "session_id": "s1"
@@ -1288,6 +1311,14 @@ export interface components {
              * @default false
              */
             include_usage: boolean;
+        };
+        /** TextFormat */
+        TextFormat: {
+            /**
+             * Type
+             * @constant
+             */
+            type: "text";
         };
         /**
          * Trace
@@ -3246,6 +3277,118 @@ export interface operations {
             };
             /** @description The body is not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Too many requests; see Retry-After */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Retrieval or the model failed (policy `fail_fast`) */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+        };
+    };
+    query_stream_query_stream_get: {
+        parameters: {
+            query: {
+                /** @description 1 to 2,000 characters */
+                question: string;
+                /** @description go on with this conversation; without one nothing is stored */
+                session_id?: string | null;
+                user_id?: string;
+                channel?: ("chat" | "comment") | null;
+                /** @description add how the answer came about, or the error (in its `details`) */
+                trace?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                    "text/event-stream": {
+                        data: string;
+                        event?: string;
+                    };
+                };
+            };
+            /** @description The stream that this goes on from has ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Not allowed here */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

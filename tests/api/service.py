@@ -48,6 +48,10 @@ class Service:
         path = self.home / "logs" / "rag_queries.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    def metric(self, name: str) -> float:
+        lines = self.http.get("/metrics").text.splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(name + " "))
+
     def stop(self, sig: int = signal.SIGTERM) -> int:
         self.process.send_signal(sig)
         return self.process.wait(START_S)

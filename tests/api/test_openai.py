@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -109,6 +110,18 @@ def test_a_bad_request_has_our_code_in_its_shape(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="gpt-4", messages=[QUESTION])
     assert unknown.value.param == "model"
+
+
+@pytest.mark.parametrize(
+    "more", [{"tool_choice": "required"}, {"response_format": {"type": "json_object"}}], ids=str
+)
+def test_what_the_flow_cannot_honour_is_refused(
+    more: dict[str, Any], client: openai.OpenAI
+) -> None:
+    with pytest.raises(openai.BadRequestError):
+        client.chat.completions.create(model="unified-flow", messages=[QUESTION], **more)
+    kept: dict[str, Any] = {"tool_choice": "auto", "response_format": {"type": "text"}}
+    client.chat.completions.create(model="unified-flow", messages=[QUESTION], **kept)
 
 
 def test_the_usage_is_what_the_models_have_reported(folder: Path, docs: Path) -> None:

@@ -88,6 +88,25 @@ def test_a_stream_brings_phases_then_text_then_the_answer(how: str, service: Ser
     assert whole["request_id"] == answer.headers["X-Request-ID"]
 
 
+def test_a_browsers_event_source_gets_the_stream_once(service: Service) -> None:
+    asked = {"question": "What is a topic?", "trace": "true"}
+    answer = service.http.get("/query/stream", params=asked)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.headers["X-Accel-Buffering"] == "no"
+    first, _, rest = answer.text.partition("\n\n")
+    request_id = answer.headers["X-Request-ID"]
+    assert first == f"id: {request_id}"
+    assert _events(rest)[-1][1]["trace"]
+    # It connects again when the stream has ended, and must not ask again.
+    again = service.http.get("/query/stream", params=asked, headers={"Last-Event-ID": request_id})
+    assert (again.status_code, again.content) == (204, b"")
+
+
+def test_a_stream_that_cannot_begin_has_a_status(service: Service) -> None:
+    assert service.http.get("/query/stream", params={"question": " "}).status_code == 400
+    assert service.http.get("/query/stream").status_code == 422
+
+
 def test_what_cannot_begin_is_no_stream(service: Service) -> None:
     answer = service.ask("", stream=True)
     assert (answer.status_code, answer.json()["details"]) == (400, {"field": "query"})
@@ -121,6 +140,7 @@ def test_what_cannot_be_asked(case: str, service: Service) -> None:
         "route": "/query",
         "status": status,
         "duration_ms": 0,
+        "client": None,
     }
 
 
@@ -136,6 +156,7 @@ JSON = {"Content-Type": "application/json"}
     [
         ("GET", "/nothing", {}, 404),
         ("GET", "/query", {}, 405),
+        ("POST", "/rules/anna", {"json": {}}, 405),
         ("GET", "/../../etc/passwd", {}, 404),
         ("POST", "/query", {"content": b"{", "headers": JSON}, 400),
         ("POST", "/query", {"content": b"\xff\xfe", "headers": JSON}, 400),
@@ -159,7 +180,7 @@ def test_every_refusal_has_the_envelope(
     assert service.log[-1]["request_id"] == body["request_id"]
     assert service.log[-1]["code"] == "VALIDATION_ERROR"
     if status == 405:
-        assert answer.headers["Allow"] == "POST"
+        assert answer.headers["Allow"] == ("POST" if path == "/query" else "GET, PUT, DELETE")
     if status == 401:
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 

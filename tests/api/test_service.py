@@ -126,9 +126,12 @@ def test_too_many_at_once(folder: Path, docs: Path, hanging: ModelServer) -> Non
         _asked(hanging, 2)
         for stream in (False, True):
             refused = service.ask(stream=stream)
-            assert refused.status_code == 429
-            assert refused.json()["details"] == {"limit": "concurrent_requests"}
+            assert refused.status_code == 503
+            assert refused.json()["code"] == "INTERNAL_ERROR"
             assert refused.headers["Retry-After"] == "1"
+        metrics = service.http.get("/metrics").text
+        assert 'unified_flow_unavailable_total{reason="saturated"} 2.0' in metrics
+        assert "unified_flow_turns_limit 2.0" in metrics
         service.stop()
         assert [each.result().status_code for each in held] == [503, 503]
 

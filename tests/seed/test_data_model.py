@@ -156,7 +156,7 @@ class TestQueryResult:
         with pytest.raises(ValidationError, match="total_results must match"):
             self._with(total_results=total)
 
-    @pytest.mark.parametrize("took", [0, -1.5])
+    @pytest.mark.parametrize("took", [float("inf"), 0, -1.5])
     def test_retrieval_time_is_positive(self, took: float) -> None:
         with pytest.raises(ValidationError, match="retrieval_time_ms"):
             self._with(retrieval_time_ms=took)
@@ -194,7 +194,7 @@ class TestAgentResponse:
         with pytest.raises(ValidationError, match="result_data should be present"):
             AgentResponse(success=True, agent_name="RAGChatAgent", execution_time_ms=1)
 
-    @pytest.mark.parametrize("took", [0, -1])
+    @pytest.mark.parametrize("took", [float("inf"), 0, -1])
     def test_execution_time_is_positive(self, took: float) -> None:
         with pytest.raises(ValidationError, match="execution_time_ms"):
             AgentResponse(
@@ -324,6 +324,11 @@ class TestErrorContext:
         rest = {name: value for name, value in LOGGED.items() if name != missing}
         with pytest.raises(ValidationError, match=missing):
             _context(log_details=rest)
+
+    @pytest.mark.parametrize("empty", ["timestamp", "request_id"])
+    def test_neither_is_empty(self, empty: str) -> None:
+        with pytest.raises(ValidationError, match="empty"):
+            _context(log_details=LOGGED | {empty: ""})
 
     def test_every_text_of_the_catalogue_is_safe(self) -> None:
         for language, texts in MESSAGES.items():

@@ -50,7 +50,7 @@ roles = { reflex = "local:~/there", voice = "big" }
 graceful = { failover = "local:here" }
 local = { path = "~/there" }
 vectors = "here.gguf"
-serve = { token_file = "here", triage_token_file = "~/there" }
+serve = { token_file = "here", triage_token_file = "~/there", metrics_token_file = "here" }
 tools = { modules = ["here.py:tool", "json", "~/there.py"] }
 guardrails = { moderator = "here.py:Moderator" }
 collections = { manuals = { docs = ["here", "~nobody-of-this-name/x"] } }

@@ -1,9 +1,11 @@
-"""Who may ask, and how often: bearer tokens, and a token bucket for each client."""
+"""Who may ask, and how often: named bearer tokens, and a token bucket for each client."""
 
 from __future__ import annotations
 
 import hmac
+import logging
 import os
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,32 +13,116 @@ from typing import Literal, Self, cast
 
 from unified_flow.config.tables import ServeSettings
 from unified_flow.errors import ConfigError
-from unified_flow.servers.keys import exposure, read_key
+from unified_flow.servers.keys import exposure, private_text, read_key
+
+logger = logging.getLogger("unified_flow")
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MIN_TOKEN_CHARS = 16
+MAX_TOKEN_FILE_BYTES = 256 * 1024
 MAX_CLIENTS = 10_000  # the one that was idle longest is forgotten first
 _SCHEME = "bearer "
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
+_HINT = "make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 Per = Literal["second", "minute", "hour"]
 _SECONDS: dict[Per, float] = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
+class TokenList:
+    """Bearer tokens with the names of their clients: from `file`, or one from `variable`.
+
+    The file holds a token alone, or lines `NAME TOKEN`, and comments after `#`; a name may stand
+    twice, while its token is being changed. It is read again once it has changed; what then cannot
+    be read or used leaves the tokens as they were, and is an error in the log.
+    """
+
+    def __init__(self, variable: str, file: Path | None) -> None:
+        """Raises ConfigError for a token that cannot be read, that other users of the machine can
+        read, or that could be guessed."""
+        self._file = file
+        self._seen = _stamp(file)
+        self._tokens: tuple[tuple[str, bytes], ...] = ()
+        if file is not None:
+            self._tokens = _tokens_of(file)
+        elif os.environ.get(variable, "").strip():
+            self._tokens = (("default", _strong(read_key(variable) or "", variable)),)
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._current())
+
+    def client_of(self, authorization: str) -> str | None:
+        """The name of the client whose token the header holds. Compared in constant time."""
+        is_bearer = authorization.lower().startswith(_SCHEME)
+        sent = authorization[len(_SCHEME) :].encode() if is_bearer else b""
+        found = [name for name, token in self._current() if hmac.compare_digest(sent, token)]
+        return found[0] if found else None
+
+    def _current(self) -> tuple[tuple[str, bytes], ...]:
+        if self._file is not None and (stamp := _stamp(self._file)) != self._seen:
+            self._seen = stamp
+            try:
+                self._tokens = _tokens_of(self._file)
+            except ConfigError as exc:
+                logger.error("%s; the tokens of before hold. %s", exc, exc.hint)
+        return self._tokens
+
+
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    try:
+        stat = file.stat() if file is not None else None
+    except OSError:
+        return None
+    return (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat is not None else None
+
+
+def _tokens_of(file: Path) -> tuple[tuple[str, bytes], ...]:
+    if exposed := exposure(file):
+        raise ConfigError(f"the token file {file} is not private", hint=exposed)
+    text = private_text(file, "token", MAX_TOKEN_FILE_BYTES)
+    tokens = []
+    for words in map(str.split, text.splitlines()):
+        if not words or words[0].startswith("#"):
+            continue
+        name = words[0] if len(words) > 1 else "default"
+        if len(words) > 2 or not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"the token file {file} has a line that is neither TOKEN nor NAME TOKEN",
+                hint="a name has letters, digits, `.`, `_` and `-`, at most 50",
+            )
+        tokens.append((name, _strong(words[-1], f"the token file {file}")))
+    if not tokens:
+        raise ConfigError(f"the token file {file} holds no token", hint=_HINT)
+    return tuple(tokens)
+
+
+def _strong(token: str, where: str) -> bytes:
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable():
+        raise ConfigError(
+            f"{where}: a bearer token has at least {MIN_TOKEN_CHARS} characters, all ASCII",
+            hint=_HINT,
+        )
+    return token.encode()
+
+
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """`client` opens what end users may do, `triage` that and everything else; None: not set."""
+    """`client` opens what end users may do, `metrics` the metrics, `triage` everything."""
 
-    client: str | None
-    triage: str | None
+    client: TokenList
+    triage: TokenList
+    metrics: TokenList
 
     @classmethod
     def read(cls, settings: ServeSettings) -> Self:
         """Raises ConfigError, also for an address beyond loopback without a token."""
         tokens = cls(
-            client=read_token(settings.token_env, settings.token_file),
-            triage=read_token(settings.triage_token_env, settings.triage_token_file),
+            client=TokenList(settings.token_env, settings.token_file),
+            triage=TokenList(settings.triage_token_env, settings.triage_token_file),
+            metrics=TokenList(settings.metrics_token_env, settings.metrics_token_file),
         )
-        if settings.host not in LOOPBACK and tokens.client is None:
+        if settings.host not in LOOPBACK and not tokens.client.is_set:
             raise ConfigError(
                 f"{settings.host} can be reached from elsewhere, and no token is set",
                 hint=f"put one into the variable {settings.token_env}, or name a file in "
@@ -44,41 +130,14 @@ class Tokens:
             )
         return tokens
 
-    def allows(self, authorization: str) -> bool:
-        """Whether the header opens the routes for end users."""
+    def allows(self, authorization: str, path: str) -> bool:
+        """Whether the header opens the path, for end users or for who reads the metrics."""
+        opens = self.metrics if path == "/metrics" and self.metrics.is_set else self.client
         return (
-            self.client is None
-            or _holds(authorization, self.client)
-            or self.allows_triage(authorization)
+            not opens.is_set
+            or opens.client_of(authorization) is not None
+            or self.triage.client_of(authorization) is not None
         )
-
-    def allows_triage(self, authorization: str) -> bool:
-        return self.triage is not None and _holds(authorization, self.triage)
-
-
-def _holds(authorization: str, token: str) -> bool:
-    """Compared in constant time."""
-    is_bearer = authorization.lower().startswith(_SCHEME)
-    sent = authorization[len(_SCHEME) :] if is_bearer else ""
-    return hmac.compare_digest(sent.encode(), token.encode())
-
-
-def read_token(variable: str, file: Path | None) -> str | None:
-    """The token in `file` if one is named, else in `variable`; None if that is not set.
-
-    Raises ConfigError for one that cannot be read, that others can read, or that could be guessed.
-    """
-    if file is None and not os.environ.get(variable, "").strip():
-        return None
-    if file is not None and (exposed := exposure(file)):
-        raise ConfigError(f"the token file {file} is not private", hint=exposed)
-    token = read_key(variable, file)
-    if token is None or len(token) < MIN_TOKEN_CHARS:
-        raise ConfigError(
-            f"a bearer token has at least {MIN_TOKEN_CHARS} characters",
-            hint="make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
-        )
-    return token
 
 
 @dataclass(frozen=True)

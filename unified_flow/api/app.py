@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from interventions.plaintext import one_line
@@ -33,6 +34,7 @@ from unified_flow.flow import UnifiedFlow
 logger = logging.getLogger(__name__)
 
 _WRONG_SHAPE = ("missing", "extra_forbidden", "model_attributes_type")
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 BEARER = {"type": "http", "scheme": "bearer"}
 SCHEMES = {
     "client": BEARER | {"description": "needed where the service has such a token"},
@@ -50,7 +52,7 @@ def make_app(services: Services) -> FastAPI:
     flow = UnifiedFlow(services)
     services.gate.attended = False
     running = RunningTurns(settings.max_turns)
-    metrics = Metrics(services, lambda: len(running))
+    metrics = Metrics(services, running)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -112,11 +114,22 @@ async def _respond(request: Request, exc: Exception) -> Response:
     problem = _problem_of(exc)
     response = response_of(problem, exchange)
     if isinstance(exc, HTTPException):
-        response.headers.update(exc.headers or {})  # Allow, of 405
+        if exc.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            response.headers["Allow"] = ", ".join(_methods(request))
     elif problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         text = one_line(redact_text(f"{type(exc).__name__}: {exc}"))
         logger.warning("request %s: %s", exchange.request_id, text)
     return response
+
+
+def _methods(request: Request) -> list[str]:
+    """What the path allows. Starlette's own header names the methods of one route alone."""
+
+    def allows(method: str) -> bool:
+        scope = {**request.scope, "method": method}
+        return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+
+    return [method for method in METHODS if allows(method)]
 
 
 def _problem_of(exc: Exception) -> Problem:

@@ -47,7 +47,7 @@ ExchangeDep = Annotated[HttpExchange, Depends(current_exchange)]
 
 async def require_triage_token(state: StateDep, request: Request) -> None:
     """Raises HTTPException: 403 where no token is set, 401 for another one."""
-    if state.tokens.triage is None:
+    if not state.tokens.triage.is_set:
         raise HTTPException(HTTPStatus.FORBIDDEN)
-    if not state.tokens.allows_triage(request.headers.get("authorization", "")):
+    if state.tokens.triage.client_of(request.headers.get("authorization", "")) is None:
         raise HTTPException(HTTPStatus.UNAUTHORIZED)

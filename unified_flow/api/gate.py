@@ -6,8 +6,9 @@ Plain ASGI: Starlette's BaseHTTPMiddleware would hold a streamed answer back.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -18,18 +19,20 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problems
-from unified_flow.api.access import LOOPBACK, Buckets, Tokens
-from unified_flow.api.http_exchange import PROBE_PATHS, QUESTION_PATHS, HttpExchange, response_of
+from unified_flow.api.access import LOOPBACK, Buckets, Rate, Tokens
+from unified_flow.api.http_exchange import PROBE_PATHS, QUESTIONS, HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
+from unified_flow.turns.input_checks import MAX_ID_CHARS
 
 logger = logging.getLogger("unified_flow")
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS = ("/health", "/ready")
+STRANGERS = Rate(30, "minute")  # requests of one address without a valid token
 _METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
@@ -40,6 +43,7 @@ class Gate:
     tokens: Tokens
     buckets: Buckets
     metrics: Metrics
+    strangers: Buckets = field(default_factory=lambda: Buckets(STRANGERS))
 
     def __post_init__(self) -> None:
         self._settings = self.services.settings.serve
@@ -53,11 +57,19 @@ class Gate:
         exchange = HttpExchange.of_scope(scope, self.services.settings.language)
         response = _Response(self, scope, exchange, send)
         try:
-            if refusal := self._refusal(scope, headers):
+            if refusal := self._refusal(headers, exchange):
                 raise ProblemError(refusal)
-            limited = self._limited(exchange)  # counted before the body is read, whatever it holds
+            # Counted before the body is read, whatever it holds, unless it is to name the user.
+            in_body = exchange.caller is not None and "x-user" not in headers
+            limited = (
+                None
+                if in_body
+                else self._limited(exchange, headers.get("x-user", "")[:MAX_ID_CHARS])
+            )
             body = await self._body(scope, headers, receive)
-            exchange.question_body = body if exchange.path in QUESTION_PATHS else None
+            exchange.question_body = body if exchange.is_question else None
+            if in_body:
+                limited = self._limited(exchange, user_of(body or b""))
             if limited:
                 raise ProblemError(limited)
             await self.app(scope, _replayed(body, receive), response)
@@ -68,20 +80,29 @@ class Gate:
         finally:
             response.finish()
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
+    def _refusal(self, headers: Headers, exchange: HttpExchange) -> Problem | None:
         host = _host_name(headers.get("host", ""))
         if self._hosts and host not in self._hosts:  # DNS rebinding by a page elsewhere
             return problems.of_status(HTTPStatus.FORBIDDEN)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy may end the body elsewhere, and take its rest for a request (RFC 9112, 6.1).
+            return problems.broken()
         authorization = headers.get("authorization", "")
-        if scope["path"] not in OPEN_PATHS and not self.tokens.allows(authorization):
+        exchange.caller = self.tokens.client.client_of(authorization)
+        if exchange.path not in OPEN_PATHS and not self.tokens.allows(authorization, exchange.path):
+            wait_s = self.strangers.take(exchange.client, monotonic())
+            if wait_s:
+                return problems.limited("unauthorized", retry_after_s=wait_s)
             return problems.of_status(HTTPStatus.UNAUTHORIZED)
         return None
 
-    def _limited(self, exchange: HttpExchange) -> Problem | None:
-        """Only questions count."""
-        if exchange.method != "POST" or exchange.path not in QUESTION_PATHS:
+    def _limited(self, exchange: HttpExchange, user: str) -> Problem | None:
+        """Only questions count: those of an address, or of each user of a client that has a
+        token, which is trusted to name its users."""
+        if not exchange.is_question:
             return None
-        rate, wait_s = self.buckets.rate, self.buckets.take(exchange.client, monotonic())
+        client = f"{exchange.caller}\0{user}" if exchange.caller is not None else exchange.client
+        rate, wait_s = self.buckets.rate, self.buckets.take(client, monotonic())
         return problems.limited(f"user_per_{rate.per}", rate, wait_s) if rate and wait_s else None
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
@@ -123,7 +144,7 @@ class Gate:
     def finish(self, scope: Scope, exchange: HttpExchange) -> None:
         """Log and count the exchange; a refused one has reached no route."""
         path = exchange.path
-        fallback = path if path in (*QUESTION_PATHS, *PROBE_PATHS) else exchange.route
+        fallback = path if path in (*QUESTIONS, *PROBE_PATHS) else exchange.route
         exchange.route = getattr(scope.get("route"), "path", fallback)
         exchange.status = exchange.status or CLIENT_CLOSED
         log_exchange(exchange, self.services, self.metrics)
@@ -187,9 +208,17 @@ class Cors(CORSMiddleware):
 
 
 def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -> None:
-    """Count it and write its line; a healthy probe, which comes every few seconds, has none."""
+    """Count it and write its line; a healthy probe, which comes every few seconds, has none.
+
+    Beyond a number (`REFUSALS_LOGGED`) what was refused without a turn is counted only: whoever
+    may send could fill the disk with it.
+    """
     metrics.count(exchange)
     if exchange.is_probe and exchange.status == HTTPStatus.OK:
+        return
+    refused = exchange.turn_line is None and exchange.problem is not None
+    if refused and metrics.refusals.take("", monotonic()):
+        metrics.count_unlogged()
         return
     log = services.query_log
     try:
@@ -208,6 +237,16 @@ def _allowed_hosts(settings: ServeSettings) -> frozenset[str]:
 def _host_name(header: str) -> str:
     name = header.strip().lower()
     return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+
+
+def user_of(body: bytes) -> str:
+    """The user that a question names: `user_id`, or `user` in OpenAI's form."""
+    try:
+        question = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    named = question if isinstance(question, dict) else {}
+    return str(named.get("user_id") or named.get("user") or "")[:MAX_ID_CHARS]
 
 
 async def _read(receive: Receive, most: int) -> bytes:

@@ -18,7 +18,7 @@ from unified_flow.lib.clock import elapsed_ms
 from unified_flow.turns.input_checks import new_request_id
 
 PROBE_PATHS = ("/health", "/ready", "/metrics", "/openapi.json")
-QUESTION_PATHS = ("/query", "/v1/chat/completions")
+QUESTIONS = {"/query": "POST", "/v1/chat/completions": "POST", "/query/stream": "GET"}
 _REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*")
 _LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -27,9 +27,10 @@ _OPENAI_TYPES = {"VALIDATION_ERROR": "invalid_request_error", "RATE_LIMITED": "r
 
 @dataclass
 class HttpExchange:
-    """`client` (the address, for limits) and `question_body` (to recognise a retry) are written
-    nowhere. `turn_line` is the turn's line of the query log; it waits for the response.
-    `problem` may also be an error event of a stream whose `status` is 200."""
+    """`caller` is the name of the token that it came with, `query` its query string. `client` (the
+    address, for limits) and `question_body` (to recognise a retry) are written nowhere. `turn_line`
+    is the turn's line of the query log; it waits for the response. `problem` may also be an error
+    event of a stream whose `status` is 200."""
 
     request_id: str
     client: str
@@ -43,6 +44,7 @@ class HttpExchange:
     degraded: bool = False
     turn_line: RequestLine | None = None
     question_body: bytes | None = None
+    caller: str | None = None
 
     @classmethod
     def begin(
@@ -77,6 +79,10 @@ class HttpExchange:
         return self.path.startswith("/v1/")
 
     @property
+    def is_question(self) -> bool:
+        return QUESTIONS.get(self.path) == self.method
+
+    @property
     def is_probe(self) -> bool:
         return self.path in PROBE_PATHS
 
@@ -100,6 +106,7 @@ class HttpExchange:
                 route=self.route,
                 status=self.status,
                 duration_ms=elapsed_ms(self.started),
+                client=self.caller,
             ),
             request_id=self.request_id,
             degraded=self.degraded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -17,8 +17,10 @@ from prometheus_client.registry import Collector
 from interventions.errors import QueueError
 from interventions.health import Health
 from interventions.secrets.redaction import redact_text
+from unified_flow.api.access import Buckets, Rate
 from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.problems import CLIENT_CLOSED
+from unified_flow.api.running_turns import RunningTurns
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats
@@ -33,11 +35,13 @@ from unified_flow.turns.events import (
 RETRY_WINDOW_S = 300.0
 MAX_FAILED = 10_000
 MAX_RULES = 100
+# Lines of refused requests in the query log: at once, and evenly over an hour.
+REFUSALS_LOGGED = Rate(1000, "hour")
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30, 60)
 
 
 class Metrics:
-    def __init__(self, services: Services, running: Callable[[], int]) -> None:
+    def __init__(self, services: Services, running: RunningTurns) -> None:
         self.registry = CollectorRegistry()
         own: dict[str, Any] = {"registry": self.registry, "namespace": "unified_flow"}
         self._turns = Counter("turns", "Turns that ended, by outcome.", ["status"], **own)
@@ -56,7 +60,11 @@ class Metrics:
         self._turn_s = Histogram(
             "turn_duration_seconds", "Of an answered turn.", buckets=BUCKETS, **own
         )
-        Gauge("running_turns", "Turns that run now.", **own).set_function(running)
+        self._unavailable = Counter("unavailable", "Requests that got 503.", ["reason"], **own)
+        self._unlogged = Counter("unlogged_refusals", "Refused without a line in the log.", **own)
+        self.refusals = Buckets(REFUSALS_LOGGED)
+        Gauge("running_turns", "Turns that run now.", **own).set_function(lambda: len(running))
+        Gauge("turns_limit", "Turns that may run at once.", **own).set(running.limit)
         self.registry.register(_OnScrape(services))
         self._salt = os.urandom(16)
         self._failed: OrderedDict[bytes, float] = OrderedDict()  # a client's question: when
@@ -81,11 +89,16 @@ class Metrics:
     def count(self, exchange: HttpExchange) -> None:
         problem = exchange.problem
         self._http.labels(exchange.route, str(exchange.status)).inc()
+        if problem is not None and problem.reason is not None:
+            self._unavailable.labels(problem.reason).inc()
         if exchange.degraded:
             self._degraded.labels(problem.code if problem else "").inc()
         status = problem.status if problem else exchange.status  # an error event has its own
         if exchange.question_body is not None and status != CLIENT_CLOSED:
             self._count_retry(exchange.client, exchange.question_body, status)
+
+    def count_unlogged(self) -> None:
+        self._unlogged.inc()
 
     def _count_retry(self, client: str, question: bytes, status: int) -> None:
         """Whether a question repeats a failed one of its client. A salted digest stands for it,

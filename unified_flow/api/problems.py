@@ -37,6 +37,8 @@ Kind = Literal[
 ]
 Code = Literal["VALIDATION_ERROR", "RETRIEVAL_ERROR", "LLM_ERROR", "RATE_LIMITED", "INTERNAL_ERROR"]
 
+Reason = Literal["saturated", "stopping", "queue_full", "storage", "not_ready"]
+
 CODES: dict[Kind, tuple[Code, int]] = {
     "ValidationError": ("VALIDATION_ERROR", HTTPStatus.BAD_REQUEST),
     "RetrievalError": ("RETRIEVAL_ERROR", HTTPStatus.BAD_GATEWAY),
@@ -55,7 +57,9 @@ RETRY_AFTER_S = 1.0  # from the ADR's own example
 @dataclass(frozen=True)
 class Problem:
     """`message_key` is a key of MESSAGES, whose text may name `details.field` and `rate`.
-    `fallback` goes beside a text in place of an answer. `intervention_id` is for the log alone."""
+    The connection `closes` where nobody knows what the next byte on it means. `fallback` goes
+    beside a text in place of an answer. `intervention_id` is for the log alone, `reason` for the
+    metrics."""
 
     kind: Kind
     message_key: str
@@ -64,8 +68,10 @@ class Problem:
     rate: Rate | None = None
     retry_after_s: float | None = None
     degraded: bool = False
+    closes: bool = False
     fallback: Mapping[str, Any] | None = None
     intervention_id: str | None = None
+    reason: Reason | None = None
 
     @property
     def code(self) -> Code:
@@ -78,6 +84,8 @@ class Problem:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_s)))
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"
+        if self.closes:
+            headers["Connection"] = "close"
         return headers
 
     def message(self, language: Language) -> str:
@@ -134,7 +142,13 @@ def of_status(status: int) -> Problem:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return unexpected()
     key = f"status_{status}"
-    return invalid(key if key in MESSAGES["en"] else "status_400", status)
+    problem = invalid(key if key in MESSAGES["en"] else "status_400", status)
+    return replace(problem, closes=status == HTTPStatus.REQUEST_TIMEOUT)
+
+
+def broken() -> Problem:
+    """400 for bytes that are no HTTP, or that two readers could take for different requests."""
+    return replace(of_status(HTTPStatus.BAD_REQUEST), closes=True)
 
 
 def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_AFTER_S) -> Problem:
@@ -151,8 +165,8 @@ def unexpected(intervention_id: str | None = None) -> Problem:
     )
 
 
-def unavailable(intervention_id: str | None = None) -> Problem:
-    """503: the queue or the disk is full, or the service stops (system.md, "Client envelope")."""
+def unavailable(reason: Reason, intervention_id: str | None = None) -> Problem:
+    """503, for a `reason` that the metrics count (system.md, "Client envelope")."""
     return Problem(
         "InternalRagError",
         "unavailable",
@@ -160,6 +174,7 @@ def unavailable(intervention_id: str | None = None) -> Problem:
         {"stage": "answer_pipeline"},
         retry_after_s=RETRY_AFTER_S,
         intervention_id=intervention_id,
+        reason=reason,
     )
 
 
@@ -168,10 +183,10 @@ def unavailable(intervention_id: str | None = None) -> Problem:
 PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
     InputError: lambda exc: invalid(exc.reason, field_name=exc.field),
     # Files cannot be read or written just now. No intervention: every retry would add another.
-    ConfigError: lambda exc: unavailable(),
-    RetrievalError: lambda exc: unavailable(),
-    QueueFullError: lambda exc: unavailable(),
-    QueueError: lambda exc: unavailable(),
+    ConfigError: lambda exc: unavailable("storage"),
+    RetrievalError: lambda exc: unavailable("storage"),
+    QueueFullError: lambda exc: unavailable("queue_full"),
+    QueueError: lambda exc: unavailable("storage"),
     NotFoundError: lambda exc: of_status(HTTPStatus.NOT_FOUND),
     AmbiguousIdError: lambda exc: of_status(HTTPStatus.CONFLICT),
     ConflictError: lambda exc: of_status(HTTPStatus.CONFLICT),
@@ -212,7 +227,8 @@ def of_turn_error(
     if isinstance(error, InputError) and outcome.answer == "refused":
         return of_exception(error)
     if outcome.answer == "unavailable":
-        return unavailable(intervention_id)
+        reason: Reason = "queue_full" if isinstance(error, QueueFullError) else "storage"
+        return unavailable(reason, intervention_id)
     return unexpected(intervention_id)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal
 
+from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problems
@@ -64,6 +66,14 @@ STREAM: dict[str, Any] = {
         }
     }
 }
+
+
+class EventStream(StreamingResponse):
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str] | Iterator[str]) -> None:
+        # nginx would hold the events back.
+        super().__init__(events, headers={"X-Accel-Buffering": "no"})
 
 
 MEANINGS = {int(status): text for status, text in DESCRIPTIONS["meanings"].items()}

@@ -32,9 +32,7 @@ class RunningTurns:
         """Raises ProblemError where there is no room."""
         if self.stopping or len(self._tasks) >= self.limit:
             turn.close()
-            if self.stopping:
-                raise ProblemError(problems.unavailable())
-            raise ProblemError(problems.limited("concurrent_requests"))
+            raise ProblemError(problems.unavailable("stopping" if self.stopping else "saturated"))
         task = asyncio.create_task(turn)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -61,7 +59,7 @@ class RunningTurns:
     def result(self, task: asyncio.Task[T]) -> T:
         """Of a task that is done. Raises what it raised."""
         if task.cancelled() and self.stopping:
-            raise ProblemError(problems.unavailable())
+            raise ProblemError(problems.unavailable("stopping"))
         return task.result()
 
     def cancel_all(self) -> None:

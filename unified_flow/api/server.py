@@ -7,7 +7,6 @@ import signal
 import socket
 from contextlib import suppress
 from functools import partial
-from http import HTTPStatus
 from types import FrameType
 
 import uvicorn
@@ -132,8 +131,8 @@ def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope |
         exchange = HttpExchange.of_scope(scope, language)
     else:
         exchange = HttpExchange.begin(Headers({}), client, "OTHER", "", language)
-    response = response_of(problems.of_status(HTTPStatus.BAD_REQUEST), exchange)
-    response.headers.update({"X-Request-ID": exchange.request_id, "Connection": "close"})
+    response = response_of(problems.broken(), exchange)
+    response.headers["X-Request-ID"] = exchange.request_id
     exchange.status = response.status_code
     if scope is None:
         log_exchange(exchange, services, metrics)

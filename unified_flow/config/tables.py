@@ -183,11 +183,17 @@ class ServeSettings(Table):
     host: str = setting("127.0.0.1", "address to listen on; any but loopback needs a token")
     port: int = setting(8000, "0: any free one", ge=0, lt=65536)
     token_env: str = setting("RAG_CLIENT_TOKEN", "variable with the token that clients must send")
-    token_file: Path | None = setting(None, "file with that token, instead")
+    token_file: Path | None = setting(
+        None, "file with that token, or a line `NAME TOKEN` for each client; may change meanwhile"
+    )
     triage_token_env: str = setting(
         "RAG_TRIAGE_TOKEN", "variable with the token for /turns and /interventions; off without one"
     )
     triage_token_file: Path | None = setting(None, "file with that token, instead")
+    metrics_token_env: str = setting(
+        "RAG_METRICS_TOKEN", "variable with the token for /metrics; else a client's opens it"
+    )
+    metrics_token_file: Path | None = setting(None, "file with that token, instead")
     allowed_hosts: list[str] = setting(
         [], "names that requests may use; on loopback else only its own"
     )

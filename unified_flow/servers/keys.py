@@ -30,7 +30,7 @@ def read_key(
     on purpose and is not set: a server asked without its key only says "unauthorized".
     """
     if file is not None:
-        return _usable(_content(file), f"the key file {file}")
+        return _usable(private_text(file, "key", _MAX_BYTES), f"the key file {file}")
     value = environ.get(variable, "")
     if value.strip():
         return _usable(value, f"the environment variable {variable}")
@@ -53,22 +53,23 @@ def exposure(file: Path) -> str | None:
     return None
 
 
-def _content(file: Path) -> str:
-    hint = "Name a readable file that holds the key and nothing else, in api_key_file."
+def private_text(file: Path, kind: str, most: int) -> str:
+    """What a file of a `kind` (key, token) holds, at most so many bytes. Raises ConfigError."""
+    hint = f"Name a readable file that holds the {kind} and nothing else."
     try:
         # Not blocking, so that a pipe of this name cannot hold the program.
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "the name holds a null byte"
-        raise ConfigError(f"the key file {file} cannot be read: {why}", hint=hint) from exc
+        raise ConfigError(f"the {kind} file {file} cannot be read: {why}", hint=hint) from exc
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"the key file {file} is not a regular file", hint=hint)
-        data = os.read(descriptor, _MAX_BYTES + 1)
+            raise ConfigError(f"the {kind} file {file} is not a regular file", hint=hint)
+        data = os.read(descriptor, most + 1)
     finally:
         os.close(descriptor)
-    if len(data) > _MAX_BYTES:
-        raise ConfigError(f"the key file {file} is too long to hold a key", hint=hint)
+    if len(data) > most:
+        raise ConfigError(f"the {kind} file {file} is too long to hold a {kind}", hint=hint)
     return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 

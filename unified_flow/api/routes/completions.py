@@ -16,14 +16,14 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from unified_flow.api import problems
 from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import ExchangeDep, StateDep
 from unified_flow.api.problems import ProblemError
-from unified_flow.api.response_schemas import STREAM, openai_errors
+from unified_flow.api.response_schemas import STREAM, EventStream, openai_errors
 from unified_flow.api.turns import Question, ask
 from unified_flow.phases.query_analyzer import HISTORY_TURNS
 from unified_flow.turns.events import ModelCalled, Observed
@@ -53,7 +53,11 @@ class ChatMessage(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    include_usage: bool = False
+    include_usage: StrictBool = False
+
+
+class TextFormat(BaseModel):
+    type: Literal["text"]
 
 
 class ChatMetadata(BaseModel):
@@ -72,11 +76,14 @@ class ChatRequest(BaseModel):
 
     model: str = Field(default=MODEL, max_length=200)
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
-    stream: bool | None = False
+    stream: StrictBool | None = False
     stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, min_length=1, max_length=MAX_ID_CHARS)
     metadata: ChatMetadata | None = None
     n: Literal[1] | None = None
+    # The flow itself decides about tools and form: what asks for another is refused, not ignored.
+    tool_choice: Literal["none", "auto"] | None = None
+    response_format: TextFormat | None = None
 
     @property
     def question(self) -> str:
@@ -146,9 +153,7 @@ async def complete(
         usage = Usage()  # its tokens would show whether a model was called
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        return StreamingResponse(
-            _chunks(answer, usage if with_usage else None), media_type="text/event-stream"
-        )
+        return EventStream(_chunks(answer, usage if with_usage else None))
     return JSONResponse(_completion(answer, usage))
 
 

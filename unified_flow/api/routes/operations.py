@@ -44,7 +44,7 @@ async def ready(state: StateDep, exchange: ExchangeDep) -> Any:
     body = {"ready": "failed" not in checks.values(), "checks": checks}
     if body["ready"] and not state.running.stopping:
         return JSONResponse(body)
-    problem = problems.unavailable()
+    problem = problems.unavailable("not_ready")
     exchange.record(problem)
     envelope = problem.envelope(exchange.request_id, exchange.language)
     return JSONResponse(envelope | body | {"ready": False}, problem.status, problem.headers)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problems
@@ -20,30 +21,28 @@ from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep
 from unified_flow.api.http_exchange import HttpExchange, body_of
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
-from unified_flow.api.response_schemas import STREAM, errors
+from unified_flow.api.response_schemas import STREAM, EventStream, errors
 from unified_flow.api.running_turns import cancel_and_wait
 from unified_flow.api.trace import with_trace
 from unified_flow.api.turns import Question, ask
 from unified_flow.errors import InputError
 from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
-from unified_flow.turns.input_checks import MAX_ID_CHARS, checked_question
+from unified_flow.turns.input_checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, checked_question
 from unified_flow.turns.turn import Turn
 
 router = APIRouter(tags=["questions"])
-EVENT_STREAM = "text/event-stream"
 KEEP_ALIVE_S = 15.0
 
 
-class QueryRequest(BaseModel):
+class StreamedQuestion(BaseModel):
     """A question of 1 to 2,000 characters, which the flow itself checks."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,  # "yes" is no true
-        json_schema_extra={"example": {"question": "What is a topic?", "session_id": "s1"}},
-    )
+    model_config = ConfigDict(extra="forbid")
 
-    question: str = Field(description="1 to 2,000 characters")
+    question: str = Field(
+        description="1 to 2,000 characters",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_QUESTION_CHARS},
+    )
     session_id: str | None = Field(
         default=None,
         min_length=1,
@@ -52,10 +51,22 @@ class QueryRequest(BaseModel):
     )
     user_id: str = Field(default="default", min_length=1, max_length=MAX_ID_CHARS)
     channel: Literal["chat", "comment"] | None = None
-    stream: bool = Field(default=False, description="answer with server-sent events")
     trace: bool = Field(
         default=False, description="add how the answer came about, or the error (in its `details`)"
     )
+
+    @property
+    def to_ask(self) -> Question:
+        return Question(self.question, self.session_id, self.user_id, self.channel)
+
+
+class QueryRequest(StreamedQuestion):
+    model_config = ConfigDict(
+        strict=True,  # "yes" is no true
+        json_schema_extra={"example": {"question": "What is a topic?", "session_id": "s1"}},
+    )
+
+    stream: bool = Field(default=False, description="answer with server-sent events")
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -68,25 +79,45 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
+STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Events", "content": STREAM},
+    204: {"description": "The stream that this goes on from has ended"},
+    **errors(422, 429, 502),
+}
+
+
 @router.post("/query", responses=RESPONSES)
 async def query(
     request: Request, state: StateDep, exchange: ExchangeDep, body: QueryRequest
 ) -> Any:
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
-    question = Question(body.question, body.session_id, body.user_id, body.channel)
-    if body.stream or EVENT_STREAM in request.headers.get("accept", "").lower():
-        events = _begin_stream(state, question, exchange, traced=body.trace)
-        return StreamingResponse(events, media_type=EVENT_STREAM)
-    turn = ask(state, question, exchange, traced=body.trace)
+    if body.stream or EventStream.media_type in request.headers.get("accept", "").lower():
+        return _stream(state, body, exchange)
+    turn = ask(state, body.to_ask, exchange, traced=body.trace)
     answer = await state.running.while_connected(turn, request.receive)
     return JSONResponse(answer.model_dump(mode="json"))
 
 
-def _begin_stream(
-    state: AppState, question: Question, exchange: HttpExchange, *, traced: bool
-) -> AsyncIterator[str]:
-    """The events of a turn that has begun. Raises ProblemError where none can begin: only a failure
-    before the first event has a status of its own."""
+@router.get("/query/stream", responses=STREAMED)
+async def query_stream(
+    request: Request,
+    state: StateDep,
+    exchange: ExchangeDep,
+    asked: Annotated[StreamedQuestion, Query()],
+) -> Response:
+    """The same as a stream, for a browser's EventSource, which can only GET. After the end that
+    connects again, with the id of the last event: 204 tells it to stop."""
+    if "last-event-id" in request.headers:
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+    return _stream(state, asked, exchange, f"id: {exchange.request_id}\n\n")
+
+
+def _stream(
+    state: AppState, asked: StreamedQuestion, exchange: HttpExchange, first: str = ""
+) -> EventStream:
+    """`first`, and the events of a turn that has begun. Raises ProblemError where none can begin:
+    only a failure before the first event has a status of its own."""
+    question, traced = asked.to_ask, asked.trace
     try:
         checked_question(question.text)
     except InputError as exc:
@@ -100,7 +131,7 @@ def _begin_stream(
     observer = None if may_silence else phases.put_nowait
     task = state.running.start(ask(state, question, exchange, observer, traced=traced))
     task.add_done_callback(lambda _: phases.put_nowait(None))
-    return _events(state, task, phases, exchange)
+    return EventStream(_events(state, task, phases, exchange, first))
 
 
 async def _events(
@@ -108,9 +139,12 @@ async def _events(
     task: asyncio.Task[Answer],
     phases: asyncio.Queue[Observed | None],
     exchange: HttpExchange,
+    first: str,
 ) -> AsyncIterator[str]:
     """A client that stops reading cancels the turn."""
     try:
+        if first:
+            yield first
         async for event in _progress(phases):
             yield event
         try:

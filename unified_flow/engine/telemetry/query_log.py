@@ -34,7 +34,8 @@ class PhaseLine(BaseModel):
 
 
 class HttpLine(BaseModel):
-    """`route` as it is described, never the path that was sent."""
+    """`route` as it is described, never the path that was sent; `client` is the name of the token
+    that it came with."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,6 +43,7 @@ class HttpLine(BaseModel):
     route: str
     status: int
     duration_ms: float
+    client: str | None = None
 
 
 class RequestLine(BaseModel):

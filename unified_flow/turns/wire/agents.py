@@ -47,7 +47,7 @@ class AgentResponse(Wire):
     agent_name: AgentName
     result_data: dict[str, Any] | None = Field(default=None, description="present on success")
     error_details: ErrorContext | None = Field(default=None, description="present on failure")
-    execution_time_ms: float = Field(gt=0)
+    execution_time_ms: float = Field(gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

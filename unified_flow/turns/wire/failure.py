@@ -66,6 +66,8 @@ class ErrorContext(PublicErrorContext):
     def _traceable(cls, details: dict[str, Any]) -> dict[str, Any]:
         if missing := {"timestamp", "request_id"} - details.keys():
             raise ValueError(f"log_details must include {' and '.join(sorted(missing))}")
+        if not details["request_id"] or not details["timestamp"]:
+            raise ValueError("log_details must not hold an empty timestamp or request_id")
         return details
 
     @model_validator(mode="after")

@@ -39,7 +39,7 @@ class QueryResult(Wire):
     query_text: str
     retrieved_chunks: list[RetrievedChunk]
     total_results: int
-    retrieval_time_ms: float = Field(gt=0)
+    retrieval_time_ms: float = Field(gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,0 +1,123 @@
+"""Clients with names, tokens that change while it serves, and limits for each client's users."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.api.conftest import TOPICS
+from tests.api.service import CLIENT, Service, serving, until
+
+OTHER = "other-token-0123456789abcdef"
+METRICS = "metrics-token-0123456789abcdef"
+
+
+def bearer(token: str, **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", **more}
+
+
+def write_tokens(folder: Path, text: str) -> None:
+    """As an operator does: another file in its place."""
+    new = folder / "tokens.new"
+    new.write_text(text)
+    new.chmod(0o600)
+    new.rename(folder / "tokens")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    place = tmp_path_factory.mktemp("guarded")
+    (place / "docs").mkdir()
+    (place / "docs" / "robots.md").write_text(TOPICS)
+    home = place / "home"
+    home.mkdir()
+    write_tokens(home, f"# two backends\nshop {CLIENT}\nwiki {OTHER}\n")
+    settings = '[serve]\ntoken_file = "tokens"\nrate_limit = "1/hour"\n'
+    env = {"RAG_METRICS_TOKEN": METRICS}
+    with serving(home, docs=place / "docs", settings=settings, env=env) as service:
+        yield service
+
+
+def test_each_client_has_a_name_in_the_log(guarded: Service) -> None:
+    for token, name in ((CLIENT, "shop"), (OTHER, "wiki")):
+        assert guarded.ask(headers=bearer(token), user_id=f"of {name}").status_code == 200
+        assert guarded.log[-1]["http"]["client"] == name
+
+
+def test_a_limit_counts_the_users_of_a_client_and_not_its_address(guarded: Service) -> None:
+    def ask(token: str, user: str, how: str) -> int:
+        headers = bearer(token, **({"X-User": user} if how == "header" else {}))
+        more = {"user_id": user} if how == "body" else {}
+        return guarded.ask(headers=headers, **more).status_code
+
+    for how in ("header", "body"):
+        assert ask(CLIENT, f"anna {how}", how) == 200
+        assert ask(CLIENT, f"anna {how}", how) == 429
+        assert ask(CLIENT, f"berta {how}", how) == 200
+        assert ask(OTHER, f"anna {how}", how) == 200
+    messages = {"messages": [{"role": "user", "content": "What is a topic?"}], "user": "carla"}
+    statuses = [
+        guarded.http.post("/v1/chat/completions", json=messages, headers=bearer(CLIENT)).status_code
+        for _ in range(2)
+    ]
+    assert statuses == [200, 429]
+
+
+def test_tokens_change_without_a_restart(guarded: Service) -> None:
+    def status(token: str) -> int:
+        return guarded.http.get("/errors", headers=bearer(token)).status_code
+
+    new = "new-token-0123456789abcdef"
+    write_tokens(guarded.home, f"shop {CLIENT}\nshop {new}\nwiki {OTHER}\n")
+    assert (status(CLIENT), status(new)) == (200, 200)
+    write_tokens(guarded.home, f"shop {new}\nwiki {OTHER}\n")
+    assert (status(CLIENT), status(new)) == (401, 200)
+    # A mistake locks nobody out, lets nobody in, and is said.
+    write_tokens(guarded.home, "")
+    assert (status(new), status("wrong")) == (200, 401)
+    flow_log = guarded.home / "logs" / "flow.log"
+    until(lambda: "holds no token" in flow_log.read_text(), "nobody is told")
+    assert new not in flow_log.read_text()
+    write_tokens(guarded.home, f"shop {CLIENT}\nwiki {OTHER}\n")
+    assert status(CLIENT) == 200
+
+
+def test_the_metrics_have_a_token_of_their_own(guarded: Service) -> None:
+    def status(path: str, token: str) -> int:
+        return guarded.http.get(path, headers=bearer(token)).status_code
+
+    assert [status("/metrics", token) for token in (METRICS, CLIENT)] == [200, 401]
+    assert [status("/errors", token) for token in (METRICS, CLIENT)] == [401, 200]
+
+
+def test_whoever_guesses_is_slowed_down_and_fills_no_disk(tmp_path: Path) -> None:
+    env = {"RAG_CLIENT_TOKEN": CLIENT}
+    with serving(tmp_path / "home", env=env) as service:
+        guesses = [service.http.get("/errors", headers=bearer(f"guess {n}")) for n in range(1200)]
+        statuses = [each.status_code for each in guesses]
+        assert statuses[0] == 401
+        assert set(statuses) == {401, 429}
+        assert statuses.count(401) < 200  # thirty a minute, however long it takes
+        assert int(guesses[-1].headers["Retry-After"]) >= 1
+        assert service.http.get("/errors", headers=bearer(CLIENT)).status_code == 200
+        assert len(service.log) < 1100
+
+
+def test_a_body_that_two_readers_end_differently_is_refused(guarded: Service) -> None:
+    url = httpx.URL(guarded.url)
+    with socket.create_connection((url.host, url.port), timeout=20) as connection:
+        connection.sendall(
+            b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        )
+        answer = b""
+        while part := connection.recv(4096):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
