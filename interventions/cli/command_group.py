@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, get_args, get_type_hints
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import click
 import typer
@@ -19,6 +19,7 @@ from interventions.cli.terminal import exits
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 LAST_OPTIONS = ("as_json", "as_jsonl", "home")
+OF_RESUMER = "of_resumer"  # a key of shared options: `options.ResumeFlags`
 
 # Typer escapes the brackets of its help for Rich, also where it prints without Rich. Rich costs as
 # much as the rest of the start-up, and help reads as well without it.
@@ -115,27 +116,14 @@ class CommandGroup(TyperGroup):
         return name, command, rest
 
 
-class RegisteredOptions(NamedTuple):
-    """In the annotation of a key that takes a mapping: the options that another program registers
-    under this entry point group, each as `name: Annotated[type, typer.Option(...)]`."""
-
-    group: str
-
-
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Typer knows no `**chosen: Unpack[SomeOptions]`: each key becomes an option of its own, as do
-    those of RegisteredOptions."""
+    """Typer knows no `**flags: Unpack[SomeOptions]`: each key becomes an option of its own, and
+    `of_resumer` becomes those that the resumer's program registers."""
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
         return command
     kinds = get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
-    registered: dict[str, dict[str, Any]] = {}
-    for name, kind in tuple(kinds.items()):
-        for mark in getattr(kind, "__metadata__", ()):
-            if isinstance(mark, RegisteredOptions):
-                registered[name] = _registered_options(mark.group)
-                kinds |= registered[name]
-                del kinds[name]
+    registered = _registered_options() if kinds.pop(OF_RESUMER, None) else None
     shared = [
         inspect.Parameter(
             name,
@@ -143,28 +131,27 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
             default=False if get_args(kind)[0] is bool else None,
             annotation=kind,
         )
-        for name, kind in kinds.items()
+        for name, kind in (kinds | (registered or {})).items()
     ]
     ordered = sorted((*own, *shared), key=lambda each: each.name in LAST_OPTIONS)
     keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
 
     @wraps(command)
     def called(**given: Any) -> None:
-        for name, options in registered.items():
-            taken = {key: given.pop(key) for key in options}
-            given[name] = {key: value for key, value in taken.items() if value is not None}
+        if registered is not None:
+            chosen = {name: given.pop(name) for name in registered}
+            given[OF_RESUMER] = {name: value for name, value in chosen.items() if value is not None}
         command(**given)
 
     called.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
     return called
 
 
-def _registered_options(group: str) -> dict[str, Any]:
-    """Where nothing is registered, or it cannot be loaded, there are no options; what needs it says
-    why."""
+def _registered_options() -> dict[str, Any]:
+    """None where none are registered, or they cannot be loaded; what needs them says why."""
     from interventions.errors import NoResumerError  # late: most commands have none
-    from interventions.retry.entry_points import registered
+    from interventions.retry.entry_points import OPTIONS_GROUP, registered
 
     with suppress(NoResumerError):
-        return dict(registered(group, "the options of the resumer") or {})
+        return dict(registered(OPTIONS_GROUP, "the options of the resumer") or {})
     return {}

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import click
 import typer
 
-from interventions.cli import retry_options as options
-from interventions.cli.options import Id, NoteText, the_queue
+from interventions.cli import options
 from interventions.cli.terminal import (
     Code,
     UsageError,
@@ -27,6 +25,7 @@ from interventions.cli.terminal import (
     is_asked,
     note,
     note_others,
+    report,
     say,
     say_json,
     with_home,
@@ -37,7 +36,6 @@ from interventions.plaintext import one_line
 from interventions.retry.contract import (
     BegunCall,
     CallDecision,
-    RetryFailedError,
     RetryRequest,
     RetryResult,
     StillOpenError,
@@ -63,8 +61,8 @@ if TYPE_CHECKING:
 
 
 def retry(
-    intervention_id: Id,
-    note_text: NoteText = "",
+    intervention_id: options.Id,
+    note_text: options.NoteText = "",
     everything: Annotated[
         bool,
         typer.Option(
@@ -82,7 +80,7 @@ def retry(
         raise UsageError("--edit changes one turn, and --all is about many")
     if canary is not None and not everything:
         raise UsageError("--canary says which of many turns goes first: use it with --all")
-    queue = the_queue(flags["home"])
+    queue = options.the_queue(flags["home"])
     entry = entry_to_retry(queue, intervention_id, flags["expected_version"])
     request = replace(
         retry_request(entry, note_text or f"retried, and it got past {entry['phase']}", flags),
@@ -116,7 +114,7 @@ def retry_request(entry: Entry, note_text: str, flags: options.ResumeFlags) -> R
         by=flags["by"],
         via="cli",
         options=flags["of_resumer"],
-        ask=asker(),
+        ask=ask if is_asked() else None,
         started=None if flags["as_json"] else started,
     )
 
@@ -130,27 +128,29 @@ def _retry_one(
     except QueueError as error:
         if as_json:
             refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
-            why: dict[str, Any] = {"refused": refused}
-            if isinstance(error, RetryFailedError):
-                why = {"failed": {"error": error.reason, "difference": list(error.difference)}}
-            say_json({**view, "resolved": False, **why})
+            say_json({**view, "resolved": False, "refused": refused})
         raise
     except KeyboardInterrupt:
         note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
         raise
-    result, still = retried.result, StillOpenError(retried)
+    resolved, result = retried.resolved, retried.result
+    say_result(entry, result, with_response=not as_json)
     if as_json:
-        why_open = None if retried.resolved else result.why_open
-        how = {"resolved": retried.resolved, "result": result.as_dict(), "why_open": why_open}
-        say_json(view | how)
-    else:
-        say_result(entry, result)
-        say(f"resolved {entry['id']} (verified)" if retried.resolved else one_line(str(still)))
-        if not retried.resolved:
-            note(f"next: {still.hint}")
-    if result.failed:
-        reported = result.intervention_id is not None
-        raise typer.Exit(Code.FAILED if reported else Code.QUEUE)
+        why_open = None if resolved else result.why_open
+        say_json({**view, "resolved": resolved, "result": result.as_dict(), "why_open": why_open})
+    elif resolved:
+        say(f"resolved {entry['id']} (verified)")
+    if not resolved:
+        report(StillOpenError(retried))
+    if code := code_of_results([result], resolved=resolved):
+        raise typer.Exit(code)
+
+
+def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:
+    """A turn that fails later is a failure too, and one of which nobody is told the queue's."""
+    if any(result.is_unreported for result in results):
+        return Code.QUEUE
+    return Code.DONE if resolved and not any(result.failed for result in results) else Code.FAILED
 
 
 def _retry_all(
@@ -291,11 +291,6 @@ def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True)
         say(redact_for_asker(result.response))
 
 
-def asker() -> Callable[[BegunCall], CallDecision] | None:
-    """`ask` for a person at a terminal; None without one."""
-    return ask if is_asked() else None
-
-
 def ask(call: BegunCall) -> CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     for line in str(call).splitlines():
@@ -308,27 +303,19 @@ def ask(call: BegunCall) -> CallDecision:
 
 def edit_text(name: str, text: str) -> str:
     """What the person saved of `text`; `name` is the file's. Raises UsageError, also if nothing
-    was changed: that is how one thinks better of it.
-
-    The file is in a private folder; what was saved and cannot be read is kept.
-    """
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if chosen is None and not sys.stdin.isatty():
+    was changed: that is how one thinks better of it. What cannot be read is kept."""
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or sys.stdin.isatty()):
         raise UsageError("--edit needs a terminal, or $EDITOR")
-    with tempfile.TemporaryDirectory(prefix="interventions-") as folder:
-        path = Path(folder) / name
-        path.write_text(text, encoding="utf-8")
-        try:
-            click.edit(filename=str(path), editor=chosen or "vi")
-        except (click.ClickException, ValueError) as exc:
-            what = f"the editor cannot be started, or failed; nothing has happened: {exc}"
-            raise UsageError(what) from exc
-        content = path.read_bytes()
+    before = text.encode()
     try:
-        saved = content.decode("utf-8")
+        saved = click.edit(before, extension=f"-{name}")
+    except (click.ClickException, ValueError) as exc:
+        what = f"the editor cannot be started, or failed; nothing has happened: {exc}"
+        raise UsageError(what) from exc
+    if saved is None or saved == before:
+        raise UsageError("nothing was edited; nothing has happened", hint="leave out --edit")
+    try:
+        return saved.decode()
     except UnicodeDecodeError as exc:
         why = "what was saved is not UTF-8; nothing has happened"
-        raise UsageError(why, hint=keep_draft(name, content)) from exc
-    if saved == text:
-        raise UsageError("nothing was edited; nothing has happened", hint="leave out --edit")
-    return saved
+        raise UsageError(why, hint=keep_draft(name, saved)) from exc

@@ -17,13 +17,12 @@ from interventions.cli.options import (
     Id,
     Ids,
     NoteText,
+    ResumeFlags,
     query_of,
     the_queue,
 )
-from interventions.cli.retry import retry_request, say_result
-from interventions.cli.retry_options import ResumeFlags
+from interventions.cli.retry import code_of_results, retry_request, say_result
 from interventions.cli.terminal import (
-    Code,
     UsageError,
     code_of,
     confirm,
@@ -91,14 +90,16 @@ def resolve(
         entry = queue.find(wanted)
         request = replace(retry_request(entry, note_text, flags), answer=note_text)
         version = change["expected_version"]
-        retried = retry_entry(queue, request, expected_version=version, unverified=True)
+        retried = retry_entry(queue, request, expected_version=version)
         say_result(entry, retried.result, with_response=not flags["as_json"])
         results[entry["id"]] = retried.result
+        if not retried.resolved:
+            raise StillOpenError(retried)
         return retried.entry
 
     each(queue, "resolve", ids, query, one, flags, results)
-    if any(result.failed for result in results.values()):
-        raise typer.Exit(Code.FAILED)  # as `retry` does: the turn has failed again, later
+    if code := code_of_results(results.values()):
+        raise typer.Exit(code)
 
 
 def dismiss(
@@ -200,9 +201,6 @@ def each(
             done.append(one(name, **_change(flags)))
         except QueueError as error:
             failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
-            if isinstance(error, StillOpenError):
-                failed[-1]["result"] = error.retried.result.as_dict()
-                say_result(error.retried.entry, error.retried.result, with_response=not as_json)
             report(error)
     if as_json:
         now = utc_now()

@@ -112,22 +112,25 @@ class RetryResult:
         return self.failed and not self.passed
 
     @property
+    def is_unreported(self) -> bool:
+        """A later phase failed, and no intervention says so."""
+        return self.failed and self.passed and self.intervention_id is None
+
+    @property
     def solved(self) -> bool:
-        """Nothing in the result speaks against it."""
-        return not self.failed and self.passed and self.waiting is None
+        """Whether the entry can be closed: nothing in the result speaks against it."""
+        return not (self.failed or self.trouble) and self.passed and self.waiting is None
 
     @property
     def why_open(self) -> str:
-        """Why the entry is open, if it is."""
+        """Why an entry is open that it did not close."""
         if self.trouble:
             return f"it could not be resolved: {self.trouble}"
         if self.waiting is not None:
             return f"turn {self.waiting} waits, too"
         if self.failed:
             return f"its turn failed in {self.phase or 'a phase'}"
-        if not self.passed:
-            return "its phase has not completed"
-        return "nothing says that its phase has completed"
+        return "its phase has not completed"
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`, where `from` is the phase at which it went on."""
@@ -143,16 +146,6 @@ class Resumer(Protocol):
         """Raises QueueError if the turn cannot be resumed, and then nothing has happened; whatever
         else it raises means that the turn failed again, as does a result that `failed_again`."""
         ...
-
-
-class RetryFailedError(UnsolvedError):
-    """The turn was resumed and failed again: the `reason`, and in what it differs from the failure
-    before. Both are redacted."""
-
-    def __init__(self, turn_id: int, reason: str, difference: Sequence[str] = ()) -> None:
-        super().__init__("\n  ".join((f"turn {turn_id} failed again: {reason}", *difference)))
-        self.reason = reason
-        self.difference = tuple(difference)
 
 
 @dataclass(frozen=True)
@@ -172,12 +165,14 @@ class StillOpenError(UnsolvedError):
 
     def __init__(self, retried: RetriedEntry) -> None:
         result, name = retried.result, short_id(retried.entry["id"])
+        message = f"{retried.entry['id']} stays open: {result.why_open}"
         hint = f"interventions show {name}"
-        if result.waiting is not None:
+        if result.failed_again:
+            again = f"turn {result.turn_id} failed again: {result.message}"
+            message = "\n  ".join((again, *result.difference))
+        elif result.waiting is not None:
             hint = f"interventions retry {name} --all"
         elif result.trouble:
             hint = f"interventions retry {name}"
-        elif result.solved:
-            hint = f'interventions resolve {name} --note "what you mended"'
-        super().__init__(f"{retried.entry['id']} stays open: {result.why_open}", hint=hint)
+        super().__init__(message, hint=hint)
         self.retried = retried

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from interventions.entry import Entry, is_open, short_id, short_ids
-from interventions.errors import ConflictError, NoResumerError, QueueError
-from interventions.plaintext import one_line
-from interventions.retry.contract import Resumer, RetryFailedError, RetryRequest, RetryResult
+from interventions.errors import NoResumerError
+from interventions.retry.contract import Resumer
 
 RESUMERS_GROUP = "interventions.resumers"
 OPTIONS_GROUP = "interventions.resume_options"
@@ -64,40 +63,6 @@ def done_with(resumer: Resumer) -> None:
     """What it has kept for further turns goes."""
     if callable(close := getattr(resumer, "close", None)):
         close()
-
-
-def retry(home: Path, request: RetryRequest, resumer: Resumer | None = None) -> RetryResult:
-    """Resume the turn, with a `resumer` that goes on with others too.
-
-    Raises RetryFailedError, NoResumerError or another QueueError.
-    """
-    if not request.turn_id:
-        raise ConflictError(
-            f"{request.intervention_id} belongs to no turn, so there is nothing to retry",
-            hint="mend the cause and resolve it with a note",
-        )
-    own = resumer or find_resumer()
-    try:
-        result = own.retry(home, request)
-    except QueueError:
-        raise
-    except Exception as error:  # whatever the resumed turn raises is a retry that failed
-        raise _failed(request, f"{type(error).__name__}: {error}") from error
-    finally:
-        if resumer is None:
-            done_with(own)
-    if not isinstance(result, RetryResult):
-        raise _failed(request, f"the resumer answers a RetryResult, not {type(result).__name__}")
-    if result.failed_again:
-        raise _failed(request, result.message or "it failed again", result.difference)
-    return result
-
-
-def _failed(request: RetryRequest, reason: str, difference: Sequence[str] = ()) -> RetryFailedError:
-    from interventions.secrets.redaction import redact_text  # late: commands take 8 ms for it
-
-    reason, *lines = (one_line(redact_text(line)) for line in (reason, *difference))
-    return RetryFailedError(request.turn_id, reason, lines)
 
 
 class LiveTurn(TypedDict, total=False):

@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from interventions.entry import Entry, is_open, short_id
-from interventions.errors import ConflictError, NoResumerError, QueueError
+from interventions.errors import ConflictError, QueueError
 from interventions.plaintext import one_line
 from interventions.retry.contract import (
     ANSWERED_BEFORE,
+    FAILED,
     Resumer,
     RetriedEntry,
-    RetryFailedError,
     RetryRequest,
     RetryResult,
-    StillOpenError,
 )
-from interventions.retry.entry_points import done_with, find_resumer, retry
+from interventions.retry.entry_points import done_with, find_resumer
 from interventions.secrets.redaction import redact_text
 from interventions.view.others import turns_of_others
 
@@ -36,51 +35,63 @@ PATIENCE_S = 5.0
 
 
 def retry_entry(
-    queue: InterventionQueue,
-    request: RetryRequest,
-    *,
-    expected_version: int | None = None,
-    unverified: bool = False,
+    queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
 ) -> RetriedEntry:
-    """Resume the turn, which resolves the entry that the request names, verified, once its phase
-    has completed. With `unverified` it is also resolved if its resumer only says that the turn went
-    on to its end, and StillOpenError is raised if it is not solved.
+    """Resume the turn, and resolve the entry that the request names, verified, if its phase has
+    completed and no other turn needs it.
 
     Raises ConflictError, and then nothing has happened, for an entry that is closed or is not
-    `expected_version`; RetryFailedError if the phase failed again; ConflictError if somebody
-    dismissed the entry meanwhile; another QueueError if the turn cannot be resumed.
+    `expected_version`; ConflictError if somebody dismissed it meanwhile; another QueueError if the
+    turn cannot be resumed.
     """
     before = entry_to_retry(queue, request.intervention_id or "", expected_version)
+    resumer = find_resumer()
     try:
-        result = retry(queue.home, request)
-    except RetryFailedError as error:
-        error.hint = f"interventions show {short_id(before['id'])}"
-        raise
+        result = retry(queue.home, request, resumer)
     except QueueError:
         now = queue.find(before["id"])
         if now["resolved_at"] is None:
             raise
         # An earlier run resumed the turn and died before it closed the entry; now it is closed.
         return RetriedEntry(now, RetryResult(now["turn_id"], ANSWERED_BEFORE))
+    finally:
+        done_with(resumer)
+    if result.solved:
+        ended, by, via = result.status or "past the phase", request.by, request.via
+        queue.close_retried([before["id"]], request.note, outcome=ended, by=by, via=via)
     now = queue.find(before["id"])
     if now["dismissed_at"] is not None:
         raise ConflictError(
             f"{now['id']} was dismissed while its turn went on",
             hint=f"interventions show {short_id(now['id'])}",
         )
-    retried = RetriedEntry(now, result)
-    if retried.resolved or not unverified:
-        return retried
-    if not result.solved:
-        raise StillOpenError(retried)
-    now = queue.resolve(
-        now["id"],
-        request.note,
-        expected_version=now["version"],
-        by=request.by,
-        via=request.via,
-    )
     return RetriedEntry(now, result)
+
+
+def retry(home: Path, request: RetryRequest, resumer: Resumer) -> RetryResult:
+    """Resume the turn. Raises QueueError if it cannot be resumed."""
+    if not request.turn_id:
+        raise ConflictError(
+            f"{request.intervention_id} belongs to no turn, so there is nothing to retry",
+            hint="mend the cause and resolve it with a note",
+        )
+    try:
+        result = resumer.retry(home, request)
+        if not isinstance(result, RetryResult):
+            raise TypeError(f"the resumer answers a RetryResult, not {type(result).__name__}")
+    except QueueError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the resumed turn raises is its failure
+        what = f"{type(error).__name__}: {error}"
+        result = RetryResult(request.turn_id, FAILED, passed=False, message=what)
+    if not result.failed:
+        return result
+    what, *difference = map(_clean, (result.message or "it failed again", *result.difference))
+    return replace(result, message=what, difference=difference)
+
+
+def _clean(text: str) -> str:
+    return one_line(redact_text(text))
 
 
 def entry_to_retry(
@@ -121,7 +132,7 @@ def result_lines(entry: Entry, result: RetryResult) -> list[str]:
     if result.trouble:
         closes = f"the next interventions retry {name} does"
         lines.append(f"warning: it could not be resolved ({closes}): {result.trouble}")
-    return [one_line(redact_text(line)) for line in lines]
+    return list(map(_clean, lines))
 
 
 @dataclass(frozen=True)
@@ -211,7 +222,7 @@ def retry_all(
     PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
     only the end of the process stops. Raises NoResumerError.
     """
-    from concurrent.futures import ThreadPoolExecutor, as_completed, wait  # late
+    from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait  # late
 
     done: list[RetriedTurn] = []
     left = dict.fromkeys(turns)  # by turn, in their order
@@ -232,6 +243,8 @@ def retry_all(
         for turn_id in tuple(left):
             report(RetriedTurn(turn_id, "skipped", why))
 
+    pool = ThreadPoolExecutor(max_workers=jobs)
+    futures: dict[Future[RetriedTurn], int] = {}
     try:
         for first in turns:
             report(canary := try_turn(first))
@@ -239,44 +252,38 @@ def retry_all(
                 skip_others(f"turn {first} was tried first and failed")
             if canary.status != "skipped":
                 break
-    except KeyboardInterrupt:
-        skip_others(INTERRUPTED)
-        return done, True
-    pool = ThreadPoolExecutor(max_workers=jobs)
-    futures = {pool.submit(try_turn, turn_id): turn_id for turn_id in left}
-    try:
+        for turn_id in left:
+            futures[pool.submit(try_turn, turn_id)] = turn_id
         for future in as_completed(futures):
             report(future.result())
+        done_with(resumer)
+        return done, False
     except KeyboardInterrupt:
-        running = {future: turn_id for future, turn_id in futures.items() if not future.cancel()}
+        running = [future for future in futures if not future.cancel()]
         with suppress(KeyboardInterrupt):  # the second one may come at any moment
             unfinished = [future for future in running if not future.done()]
             interrupted(len(unfinished))
             wait(unfinished, timeout=PATIENCE_S)
-        for future, turn_id in running.items():
-            if turn_id in left:
-                stopped = RetriedTurn(turn_id, "skipped", STOPPED)
+        for future in running:
+            if futures[future] in left:
+                stopped = RetriedTurn(futures[future], "skipped", STOPPED)
                 report(future.result() if future.done() else stopped)
         skip_others(INTERRUPTED)
         return done, True
     finally:
-        # Turns that still run, after Ctrl-C or without a resumer, are not waited for.
+        # Turns that still run after Ctrl-C are not waited for.
         pool.shutdown(wait=False, cancel_futures=True)
-    done_with(resumer)
-    return done, False
 
 
 def _retry_turn(home: Path, request: RetryRequest, resumer: Resumer) -> RetriedTurn:
     turn_id = request.turn_id
     try:
         result = retry(home, request, resumer)
-    except RetryFailedError as error:
-        return RetriedTurn(turn_id, "failed", error.reason)
-    except NoResumerError:
-        raise
     except QueueError as error:
-        return RetriedTurn(turn_id, "skipped", one_line(redact_text(str(error))), error)
+        return RetriedTurn(turn_id, "skipped", _clean(str(error)), error)
+    if result.failed_again:
+        return RetriedTurn(turn_id, "failed", result.message or "")
     if result.failed:
         what = f"it got past its phase, then failed in {result.phase} ({_reported_in(result)})"
-        return RetriedTurn(turn_id, "failed", what, unreported=result.intervention_id is None)
+        return RetriedTurn(turn_id, "failed", what, unreported=result.is_unreported)
     return RetriedTurn(turn_id, "passed", result.status or "done")

@@ -11,7 +11,7 @@ from interventions.entry import Entry, is_open, short_ids, state_of
 from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
-from interventions.retry.contract import RetryFailedError
+from interventions.retry.contract import StillOpenError
 from monitor.core.snapshot import Clock
 from monitor.core.source import Source
 
@@ -105,10 +105,12 @@ def apply(
 
 
 def _why(error: QueueError | InputError) -> str:
-    if isinstance(error, RetryFailedError):
+    if isinstance(error, StillOpenError) and error.retried.result.failed_again:
         # Whether the fix did anything: in what it differs from the failure before.
-        has_new_error = any(line.startswith("now: ") for line in error.difference)
-        said = error.difference if has_new_error else (error.reason, *error.difference)
+        result = error.retried.result
+        has_new_error = any(line.startswith("now: ") for line in result.difference)
+        said = [] if has_new_error else [result.message or ""]
+        said += result.difference
         return f"failed again: {'; '.join(said)}"
     # A hint to look again names a command; here it has just been looked at.
     hint = "" if isinstance(error, ConflictError | InputError) else error.hint

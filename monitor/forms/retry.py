@@ -18,7 +18,7 @@ from textual.widgets import Button, Input, Static
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
-from interventions.retry.contract import RetryRequest, Scope
+from interventions.retry.contract import RetryRequest, Scope, StillOpenError
 from interventions.retry.entry_points import LiveTurn
 from interventions.retry.retries import (
     RetriedTurn,
@@ -144,10 +144,10 @@ class RetryForm(Form):
                 ask=partial(ask_about_call, self.app),
             )
             with watched_turns(self.queue.home, [entry["turn_id"]], self._show_progress):
-                retried = retry_entry(
-                    self.queue, request, expected_version=entry["version"], unverified=True
-                )
-            if retried.result.failed or retried.result.trouble:
+                retried = retry_entry(self.queue, request, expected_version=entry["version"])
+            if not retried.resolved:
+                raise StillOpenError(retried)
+            if retried.result.failed:
                 self.remarks += result_lines(entry, retried.result)
             return retried.entry
 

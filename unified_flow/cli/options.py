@@ -12,16 +12,16 @@ import typer
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
 from interventions.cli.options import By as By
+from interventions.cli.options import Canary as Canary
+from interventions.cli.options import Edit as Edit
+from interventions.cli.options import FromPhase as FromPhase
+from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
+from interventions.cli.options import Jobs as Jobs
 from interventions.cli.options import NoteText as NoteText
+from interventions.cli.options import RerunTools as RerunTools
+from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
-from interventions.cli.retry_options import Canary as Canary
-from interventions.cli.retry_options import Edit as Edit
-from interventions.cli.retry_options import FromPhase as FromPhase
-from interventions.cli.retry_options import Grant as Grant
-from interventions.cli.retry_options import Jobs as Jobs
-from interventions.cli.retry_options import RerunTools as RerunTools
-from interventions.cli.retry_options import ToolsDone as ToolsDone
 from unified_flow.cli.completion import collection_names, session_ids, turn_numbers
 
 ALL = 10**9  # what a store takes for no limit

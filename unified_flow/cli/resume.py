@@ -67,8 +67,8 @@ def resume(
     with refused_as_json(as_json):
         import asyncio
 
-        from interventions.cli.retry import asker
-        from interventions.cli.retry import edit_text as in_editor
+        from interventions.cli.retry import ask, edit_text
+        from interventions.cli.terminal import is_asked
         from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest, ask_person
@@ -90,8 +90,8 @@ def resume(
         )
         turn = load_turn(place, turn_id)
         flow = flow_for(turn, place, asker=allowing, **chosen)
-        editor = in_editor if edit else None
-        wanted = ask_person(wanted, turn, flow.services, ask=asker(), edit=editor)
+        asked, editor = ask if is_asked() else None, edit_text if edit else None
+        wanted = ask_person(wanted, turn, flow.services, ask=asked, edit=editor)
         try:
             with logged(place):
                 code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))

@@ -402,12 +402,14 @@ def test_retry_resumes_and_resolves_only_if_that_works(
     bad = queue.put(make(turn_id=5)).intervention_id
     assert json.loads(run("retry", short(good), "--json").stdout)["result"]["status"] == "answered"
     assert (home / "resumed").read_text() == good
-    assert queue.find(good)["resolved_at"] is None
+    (row,) = queue.find(good)["resolutions"]
+    assert (row["verified"], row["turn_status"]) == (True, "answered")
     assert "still broken" in run("retry", short(bad), code=1).stderr
     run("resolve", short(bad), "-m", "x", "--retry", code=1)
     assert queue.find(bad)["resolved_at"] is None
-    run("resolve", short(good), "-m", "mended", "--retry")
-    assert queue.find(good)["resolution"] == "mended"
+    other = queue.put(make(turn_id=6)).intervention_id
+    run("resolve", short(other), "-m", "mended", "--retry")
+    assert queue.find(other)["resolution"] == "mended"
     nowhere = queue.put(make(turn_id=0)).intervention_id
     assert "no turn" in run("retry", short(nowhere), code=5).stderr
 

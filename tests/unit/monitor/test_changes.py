@@ -8,13 +8,15 @@ import pytest
 
 from interventions.entry import Entry, complete
 from interventions.errors import ConflictError, CorruptQueueError, StorageError
-from interventions.retry.entry_points import RetryFailedError
+from interventions.retry.contract import FAILED, RetriedEntry, RetryResult, StillOpenError
 from monitor.core.app_state import ChangeOutcome, InputError, apply
 
 HOME = Path("/srv/flow")
 ENTRIES = [
     complete({"id": f"int_1_{name * 6}", "created_at": "2026-01-01T00:00:00Z"}) for name in "abc"
 ]
+
+AGAIN = RetryResult(3, FAILED, passed=False, message="KeyError: 5")
 
 
 def _with(error: Exception) -> ChangeOutcome:
@@ -33,7 +35,7 @@ def _with(error: Exception) -> ChangeOutcome:
     [
         (ConflictError("bob was first", hint="look again"), "bob was first"),
         (InputError("yesterday is not in the future"), "yesterday is not in the future"),
-        (RetryFailedError(3, "KeyError: 5"), "failed again: KeyError: 5"),
+        (StillOpenError(RetriedEntry(ENTRIES[1], AGAIN)), "failed again: KeyError: 5"),
     ],
 )
 def test_one_that_is_refused_leaves_the_others(error: Exception, why: str) -> None:
