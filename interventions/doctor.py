@@ -25,12 +25,7 @@ from interventions.home import (
 )
 from interventions.queue import InterventionQueue
 from interventions.recovery import recover
-from interventions.retry.entry_points import (
-    describe_lost_turns,
-    find_resumer,
-    find_turn_reader,
-    with_lost_turns,
-)
+from interventions.retry.entry_points import find_resumer, lost_turns
 from interventions.settings import retention_settings
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
@@ -92,17 +87,21 @@ def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 
 def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
+    files = FileStore(queue.home)
     try:
         state = queue.store.read()
         folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
         wrong = [f"an entry cannot be read ({folder}): {why}" for _, why in state.unusable]
-        damaged = FileStore(queue.home).damaged_files()
-        wrong += [f"damaged queue file: {path.name}" for path in damaged]
+        wrong += [f"damaged queue file: {path.name}" for path in files.damaged_files()]
     except CorruptQueueError as error:
         wrong = [str(error)]
     if not wrong:
         count = f"{len(state.entries)} entries, {len(open_ones(state.entries))} open"
         yield Finding(f"the queue parses: {count}")
+        known = {entry["id"] for entry in state.entries}
+        given_up = {name for line in files.upkeep("rebuild") for name in line.get("given_up") or ()}
+        if lost := [name for name in given_up - known if files.archived_one(name) is None]:
+            yield Finding(f"given up by an earlier rebuild: {', '.join(sorted(lost))}")
         return
     todo = "" if mend else "interventions doctor --rebuild"
     yield from (Finding(what, fine=False, mended=mend, todo=todo) for what in wrong)
@@ -158,9 +157,8 @@ def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 def _turns(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """Nothing of the queue's is wrong then, so it is no failure of the queue."""
     with suppress(CorruptQueueError, NoResumerError):  # another finding says so
-        if lost := with_lost_turns(queue.entries(), queue.home, find_turn_reader()):
-            what, todo = describe_lost_turns(lost)
-            yield Finding(what, todo=todo)
+        if found := lost_turns(queue.entries(), queue.home):
+            yield Finding(found[0], todo=found[1])
 
 
 def _resumer() -> Finding:

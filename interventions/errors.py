@@ -3,7 +3,7 @@
 QueueError
 ├── StorageError          disk full, read-only, permission: the failure is in no queue
 │   ├── LockTimeoutError  somebody holds the lock for longer than the time-out
-│   └── CorruptQueueError the file does not parse; `moved_to` says where it is now
+│   └── CorruptQueueError the file does not parse or is gone, or lacks entries
 ├── NotFoundError
 │   └── AmbiguousIdError  `candidates` are the ids that the prefix fits
 ├── ConflictError         somebody else was first, or the entry is not in that state
@@ -16,8 +16,6 @@ QueueError
 """
 
 from __future__ import annotations
-
-from pathlib import Path
 
 
 class QueueError(Exception):
@@ -38,10 +36,6 @@ class LockTimeoutError(StorageError):
 
 class CorruptQueueError(StorageError):
     reason = "corrupt"
-
-    def __init__(self, message: str, *, hint: str = "", moved_to: Path | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.moved_to = moved_to
 
 
 class NotFoundError(QueueError):

@@ -111,17 +111,16 @@ def find_turn_reader() -> TurnReader:
     return reader
 
 
-def with_lost_turns(entries: Iterable[Entry], home: Path, reader: TurnReader) -> list[Entry]:
-    """Open entries of which no retry can pass: their turn is gone, or its journal cannot be read.
+def lost_turns(entries: Iterable[Entry], home: Path) -> tuple[str, str] | None:
+    """Of open entries of which no retry can pass, because their turn is gone or its journal cannot
+    be read: what is wrong, and what to do about it. Raises NoResumerError.
 
     Entries that are marked as superseded say the same themselves."""
+    reader = find_turn_reader()
     waiting = (e for e in entries if is_open(e) and e["turn_id"] and not e.get("superseded"))
-    return [entry for entry in waiting if reader.turn(home, entry["turn_id"]) is None]
-
-
-def describe_lost_turns(lost: list[Entry]) -> tuple[str, str]:
-    """What is wrong with them, and what to do about it."""
-    which = short_ids(entry["id"] for entry in lost)
-    what = f"no retry can pass, their turns are gone or cannot be read: {which}"
-    ids = " ".join(short_id(entry["id"]) for entry in lost)
+    lost = [entry["id"] for entry in waiting if reader.turn(home, entry["turn_id"]) is None]
+    if not lost:
+        return None
+    what = f"no retry can pass, their turns are gone or cannot be read: {short_ids(lost)}"
+    ids = " ".join(map(short_id, lost))
     return what, f'ask their questions again; interventions dismiss {ids} --note "its turn is gone"'

@@ -354,7 +354,6 @@ class FileStore(History):
         return CorruptQueueError(
             f"CORRUPT: {self._path.name} does not parse ({error}); it was moved to {moved_to}",
             hint=REBUILD,
-            moved_to=moved_to,
         )
 
 

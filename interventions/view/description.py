@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -30,7 +30,6 @@ from interventions.view.others import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
 
 TURNS_SHOWN = 12
-FIXES_SHOWN = 2
 
 
 # What a section is about, for a front end that lays sections out; titles are for people.
@@ -76,7 +75,7 @@ def describe(
         (Kind.OTHERS, f"Other failures that it holds ({len(others)})", list(map(_other, others))),
         (Kind.REGRESSION, "Regression", [before]),
         (Kind.RETRIED, "Retried", _retried(entry)),
-        (Kind.KNOWN_FIXES, "Known fixes", [_past(other) for other in past]),
+        (Kind.KNOWN_FIXES, "Known fixes", list(map(known_fix, past))),
         (Kind.TRACEBACK, "Traceback", (entry["traceback"] or "").split("\n")),
         *((Kind.TURN, title, lines) for title, lines in _turn(turn)),
         (Kind.CONTEXT, "Context", _fields(context)),
@@ -203,10 +202,6 @@ def _spans(turns: list[int]) -> str:
     return ", ".join(words) + (f" and {rest} more" if rest else "")
 
 
-def _past(entry: Entry) -> str:
-    return f"{short_id(entry['id'])}: {fix((entry['resolutions'] or [{}])[-1])}"
-
-
 def _transition(line: Transition) -> str:
     after = line.get("after")
     note = (after.get("resolution") if isinstance(after, dict) else "") or ""
@@ -250,23 +245,15 @@ def _commands(entry: Entry, resumer: bool) -> list[str]:
     return [f"interventions {each}" for each in words]
 
 
-def fix(resolution: Resolution) -> str:
-    """`restarted the server (verified, ada, 2026-11-21)`: the note, whether a resumed turn proved
-    it, whose it is and of which day."""
-    proof = "verified" if resolution.get("verified") else "not verified"
-    who, when = resolution.get("by", "somebody"), str(resolution.get("at", ""))[:10]
-    return one_line(f"{resolution.get('note', '')} ({', '.join(filter(None, (proof, who, when)))})")
-
-
-def known_fixes(past: Iterable[Entry]) -> list[str]:
-    """Of earlier resolutions of the same failure (`queue.similar`): the latest, each once."""
-    rows = [
-        row
-        for entry in past
-        for row in reversed(entry["resolutions"])
-        if row.get("kind") == "resolved"
-    ]
-    return list(dict.fromkeys(map(fix, rows)))[:FIXES_SHOWN]
+def known_fix(entry: Entry) -> str:
+    """`a1b2c3: restarted the server (verified, ada, 2026-11-21)`: how it was resolved last, whether
+    a resumed turn proved it, by whom and on which day."""
+    resolved = [row for row in entry["resolutions"] if row.get("kind") == "resolved"]
+    row: Resolution = resolved[-1] if resolved else {}
+    proof = "verified" if row.get("verified") else "not verified"
+    who, when = row.get("by", "somebody"), str(row.get("at", ""))[:10]
+    how = f"{row.get('note', '')} ({', '.join(filter(None, (proof, who, when)))})"
+    return one_line(f"{short_id(entry['id'])}: {how}")
 
 
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:

@@ -541,7 +541,8 @@ def test_the_card_tells_what_helped_before(
     cli(home, "interventions", "resolve", entry["id"], "-m", "restarted the server", "--retry")
     model_server.script = script(synthesis=status(500))
     again = cli(home, "unified_flow", "ask", QUESTION, *served, code=1)
-    assert "resolved before: restarted the server (verified, " in again.stderr
+    said = f"resolved before: {short_id(entry['id'])}: restarted the server (verified, "
+    assert said in again.stderr
     regression = open_entries(home)[-1]
     shown = cli(home, "interventions", "show", regression["id"]).stdout
     # In the same words, after the entry that it closed.

@@ -15,7 +15,7 @@ from interventions.cli.terminal import Code, say
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
 from interventions.plaintext import for_home
-from interventions.retry.entry_points import describe_lost_turns, find_turn_reader, with_lost_turns
+from interventions.retry.entry_points import lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
 from unified_flow.cli.recovery import ALL as RECOVER_ALL
@@ -231,12 +231,11 @@ async def _dead_turns(services: Services) -> list[Finding]:
 def _lost_turns(services: Services) -> Iterator[Finding]:
     """Interventions whose turns are gone; nothing where all is well."""
     try:
-        lost = with_lost_turns(services.queue.entries(), services.home, find_turn_reader())
+        found = lost_turns(services.queue.entries(), services.home)
     except QueueError:
         return  # a finding of the queue
-    if lost:
-        what, hint = describe_lost_turns(lost)
-        yield Finding("turns", False, what, hint)
+    if found:
+        yield Finding("turns", False, *found)
 
 
 def _rules(services: Services) -> str:

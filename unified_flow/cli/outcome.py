@@ -23,6 +23,7 @@ from unified_flow.turns.turn import Turn
 
 SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
 MESSAGE_CHARS = 600
+FIXES_SHOWN = 2
 
 
 def of_turn(turn: Turn, error: PhaseError | None = None) -> dict[str, Any]:
@@ -191,12 +192,12 @@ def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:
 def _known_fixes(home: Path | None, intervention_id: str | None) -> list[str]:
     """How the same failure was resolved before; nothing if the queue cannot be read."""
     from interventions.queue import queue_at
-    from interventions.view.description import known_fixes
+    from interventions.view.description import known_fix
 
     if intervention_id is None:
         return []
     try:
-        return known_fixes(queue_at(home).similar(intervention_id))
+        return list(map(known_fix, queue_at(home).similar(intervention_id)[:FIXES_SHOWN]))
     except QueueError:
         return []
 

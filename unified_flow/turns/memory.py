@@ -20,7 +20,8 @@ from pydantic import BaseModel, ConfigDict
 
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
 from interventions.secrets.forms import scrub
-from interventions.secrets.prose import states_a_secret
+from interventions.secrets.rules import patterns, words
+from interventions.secrets.values import is_masked
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
@@ -29,6 +30,8 @@ MAX_TEXT = 2_000
 MAX_RECORDS = 5_000
 LOCK_TIMEOUT_S = 10.0
 PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
+_PROSE, _NO_SECRET = patterns("prose", re.IGNORECASE), words("states_none")
+_LOOK_BACK = 100
 
 
 class MemoryRecord(BaseModel):
@@ -197,13 +200,27 @@ def checked(text: str) -> str:
         raise InputError(
             f"what is to be remembered is no text at character {exc.start}", field="text"
         ) from exc
-    if scrub(text) != text or states_a_secret(text):
+    if scrub(text) != text or _states_a_secret(text):
         raise SecretRefusedError(
             "what is to be remembered seems to hold a secret, and is not kept",
             field="text",
             hint="leave the password, key or token out of it",
         )
     return text
+
+
+def _states_a_secret(text: str) -> bool:
+    """In a plain sentence, judged strictly: a refusal costs a person one more sentence."""
+    if _PROSE["numbered"].search(text):
+        return True
+    for name in _PROSE["name"].finditer(text):
+        own = _PROSE["mine"].search(text[max(0, name.start() - _LOOK_BACK) : name.start()])
+        stated = own and _PROSE["verb_last"].match(text, name.end())
+        stated = stated or _PROSE["stated"].match(text, name.end())
+        value = stated["value"].strip(".,;!?()").casefold() if stated else ""
+        if value and value not in _NO_SECRET and not is_masked(value):
+            return True
+    return False
 
 
 def _free_id(records: Sequence[MemoryRecord]) -> str:

@@ -126,6 +126,10 @@ def test_what_nothing_knows_any_more_is_given_up_by_name(
     mended = CliRunner().invoke(app, ["doctor", "--home", str(home)])
     assert mended.exit_code == 4
     assert str(name) in mended.stdout
+    for _ in range(2):  # health is quiet from then on, and doctor still names it
+        assert CliRunner().invoke(app, ["health", "--home", str(home)]).exit_code == 0
+        again = CliRunner().invoke(app, ["doctor", "--home", str(home)])
+        assert (again.exit_code, again.stdout.count(str(name))) == (0, 1)
     assert queue.entries() == ()
     assert queue.put(make()).kind == "accepted"
 
