@@ -191,7 +191,7 @@ def _guardrails(
     """Raises ConfigError for a moderator that cannot be made."""
     own = settings.guardrails
     moderator = None
-    if own.moderation_url is not None or own.moderator is not None:
+    if own.moderation_url is not None:
         from unified_flow.guardrails.moderator import moderator_of
 
         moderator = moderator_of(own)

@@ -1,7 +1,7 @@
 """A real moderations endpoint on loopback, which flags what it is told to and fails as it is told.
 
 with ModerationServer({"insult": {"harassment": 0.9}}) as server:
-    moderator = EndpointModerator(server.url, ...)
+    moderator = Moderator(server.url, ...)
 """
 
 from __future__ import annotations

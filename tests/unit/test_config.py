@@ -52,7 +52,6 @@ local = { path = "~/there" }
 vectors = "here.gguf"
 serve = { token_file = "here", triage_token_file = "~/there", metrics_token_file = "here" }
 tools = { modules = ["here.py:tool", "json", "~/there.py"] }
-guardrails = { moderator = "here.py:Moderator" }
 collections = { manuals = { docs = ["here", "~nobody-of-this-name/x"] } }
 models = { big = { model = "here", base_url = "http://here/v1", api_key_file = "here" } }
 mcp = { one = { command = "./here" }, two = { command = "here" } }
@@ -76,7 +75,6 @@ def test_paths_in_the_file_are_relative_to_it(
     assert found.models["big"].model == "here", "the server's own name"
     assert (found.serve.token_file, found.serve.triage_token_file) == (here, there)
     assert found.tools.modules == [f"{here}.py:tool", "json", f"{there}.py"]
-    assert found.guardrails.moderator == f"{here}.py:Moderator"
     assert found.collections["manuals"].docs == [here, home / "~nobody-of-this-name/x"]
     assert [server.command for server in found.mcp.values()] == [str(here), "here"]
 

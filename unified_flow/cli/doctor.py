@@ -250,7 +250,7 @@ async def _moderation(services: Services) -> AsyncIterator[Finding]:
     if guardrails.checks_replies:
         failed = await guardrails.try_moderation()
         hint = f"{own.moderation_failure}: mend it, or set OPENAI_MODERATION_ENABLED=false"
-        well = f"{own.moderation_url or own.moderator} answers"
+        well = f"{own.moderation_url} answers"
         yield Finding("moderation", failed is None, failed or well, hint if failed else None)
     elif asked_for and own.moderation_url is None:
         hint = "name the endpoint in guardrails.moderation_url; without one nothing is moderated"

@@ -57,6 +57,7 @@ INSTEAD = {
     "mix": 'for mix = "model" write size = "large"; for mix = "measured" write size = "small",'
     " or nothing for a model that runs from a local file",
     "path": 'write model = "model.gguf"',  # under [vectors]
+    "moderator": "serve it as an OpenAI-compatible endpoint, and name that in moderation_url",
 }
 """What to write for a setting of an earlier version."""
 NESTED = "__"

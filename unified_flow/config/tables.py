@@ -261,9 +261,6 @@ class GuardrailSettings(Table):
     moderation_failure: Literal["fail_closed", "fail_open"] = setting(
         "fail_closed", "whether silence or an answer follows if it fails"
     )
-    moderator: ModuleSpec | None = setting(
-        None, "a classifier instead: an entry point, `module:name` or `file.py:name`"
-    )
     escalate_categories: list[str] = setting(
         [], "categories of moderation that go to a person, such as `self-harm`"
     )
@@ -272,9 +269,3 @@ class GuardrailSettings(Table):
     )
     alert_count: int = setting(10, "silent failures or blocks in `alert_window_s` that alert", ge=1)
     alert_window_s: Seconds = setting(600.0, "seconds that they are counted")
-
-    @model_validator(mode="after")
-    def _one_moderator(self) -> Self:
-        if self.moderator is not None and self.moderation_url is not None:
-            raise ValueError("name either a moderation_url or a moderator")
-        return self

@@ -20,7 +20,7 @@ from interventions.home import state_folder
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
-from unified_flow.guardrails.moderator import ModerationFailed, Moderator, moderated
+from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, left_s, log_block, log_failure
 from unified_flow.guardrails.verdict import (
     BROKEN,
@@ -164,7 +164,7 @@ class Guardrails:
     async def try_moderation(self) -> str | None:
         """What is wrong with it, if anything."""
         assert self.moderator is not None
-        outcome = await moderated(self.moderator, "hello", self.settings.moderation_timeout_s)
+        outcome = await self.moderator.moderate("hello", self.settings.moderation_timeout_s)
         return str(outcome.error) if isinstance(outcome, ModerationFailed) else None
 
     def stats_of_today(self) -> GuardrailStats | None:
@@ -224,7 +224,7 @@ class Guardrails:
             return PASS
         own_s = self.settings.moderation_timeout_s
         timeout_s = own_s if ends_at is None else min(own_s, left_s(ends_at))
-        outcome = await moderated(self.moderator, text, timeout_s)
+        outcome = await self.moderator.moderate(text, timeout_s)
         if isinstance(outcome, ModerationFailed):
             await self.recorder.report(outcome.error, turn, ends_at)
         return of_moderation(

@@ -106,7 +106,7 @@ def of_moderation(
     person = stage == "pre" and not set(escalate).isdisjoint(outcome.categories)
     return GuardrailResult(
         "escalate" if person else "block",
-        f"{outcome.name}: {named}" if stage == "pre" else f"Violates: {named}",
+        f"OpenAI Moderation: {named}" if stage == "pre" else f"Violates: {named}",
         max(outcome.categories.values(), default=1.0),
-        outcome.rule,
+        "openai_moderation",
     )

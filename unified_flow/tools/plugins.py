@@ -97,7 +97,7 @@ def _file_of(module: ModuleType | None) -> Path | None:
 
 def _of_entry_point(point: EntryPoint) -> list[Tool]:
     origin = f"entry point {point.name} ({point.value})"
-    with loading(origin, "mend or uninstall the package that registers it"):
+    with _loading(origin, "mend or uninstall the package that registers it"):
         loaded = point.load()
     return _tools_in(loaded, origin)
 
@@ -105,7 +105,7 @@ def _of_entry_point(point: EntryPoint) -> list[Tool]:
 def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
-    with loading(origin, "mend it, or name another with --tools"):
+    with _loading(origin, "mend it, or name another with --tools"):
         module = _module(module_name)
     if not name:
         return _tools_in(module, origin)
@@ -115,7 +115,7 @@ def _of_spec(spec: str) -> list[Tool]:
 
 
 @contextmanager
-def loading(origin: str, hint: str) -> Iterator[None]:
+def _loading(origin: str, hint: str) -> Iterator[None]:
     try:
         with written_to_stderr():
             yield
@@ -124,12 +124,6 @@ def loading(origin: str, hint: str) -> Iterator[None]:
     except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
         message = f"{origin} cannot be loaded: {type(exc).__name__}: {exc}"
         raise ConfigError(message, hint=hint) from exc
-
-
-def object_of(spec: str) -> Any:
-    """What `module:name` or `path/to/file.py:name` names. Raises whatever its import raises."""
-    module_name, _, name = spec.partition(":")
-    return getattr(_module(module_name), name)
 
 
 def _module(named: str) -> ModuleType:

@@ -18,7 +18,6 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import InputError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.guardrails import open_store
-from unified_flow.guardrails.moderator import Moderated, ModerationFailed, moderated
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
@@ -95,45 +94,6 @@ def test_a_user_of_unseen_characters_is_refused(
 ) -> None:
     with pytest.raises(InputError):
         say(home, model, "spam", user_id=user)
-
-
-class Odd:
-    """A classifier of somebody's own, which does what no classifier should."""
-
-    def __init__(self, outcome: Any) -> None:
-        self._outcome = outcome
-
-    async def moderate(self, text: str) -> Moderated:
-        if self._outcome == "hangs":
-            await asyncio.Event().wait()
-        if isinstance(self._outcome, BaseException):
-            raise self._outcome
-        return self._outcome  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        {"flagged": False},
-        None,
-        "hangs",
-        Moderated("no"),  # type: ignore[arg-type]
-        Moderated(True, {"x": "much"}),  # type: ignore[dict-item]
-        asyncio.CancelledError(),
-    ],
-)
-def test_a_moderator_of_odd_ways_has_failed(outcome: Any) -> None:
-    found = asyncio.run(asyncio.wait_for(moderated(Odd(outcome), "x", 0.05), 10))
-    assert isinstance(found, ModerationFailed)
-
-
-def test_scores_are_held_within_their_bounds() -> None:
-    scores = {"a": 7.5, "b": -1.0, "c": float("nan")}
-    found = asyncio.run(moderated(Odd(Moderated(True, scores)), "x", 5.0))
-    assert isinstance(found, Moderated)
-    assert found.categories == {"a": 1.0, "b": 0.0, "c": 1.0}
 
 
 def test_a_row_that_is_no_json_silences_and_is_recorded(

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from tests.servers.moderation_server import ModerationServer
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError
 from unified_flow.guardrails.moderator import (
-    EndpointModerator,
     Moderated,
     ModerationFailed,
-    moderated,
+    Moderator,
     moderator_of,
 )
 
@@ -34,7 +32,7 @@ def _ask(settings: GuardrailSettings, text: str, **environ: str) -> Moderated | 
         moderator = moderator_of(settings, environ)
         assert moderator is not None
         try:
-            return await moderated(moderator, text, settings.moderation_timeout_s)
+            return await moderator.moderate(text, settings.moderation_timeout_s)
         finally:
             await moderator.aclose()
 
@@ -46,6 +44,14 @@ def test_what_is_flagged_is_told_with_its_categories(server: ModerationServer) -
     assert said == Moderated(True, {"harassment": 0.91, "hate": 0.62})
     assert list(said.categories) == ["harassment", "hate"]  # the greatest first
     assert _ask(GuardrailSettings(moderation_url=server.url), "a kindness") == Moderated(False)
+
+
+def test_scores_are_held_within_their_bounds(server: ModerationServer) -> None:
+    scores = {"a": 7.5, "b": -1.0, "c": float("nan"), "d": None}
+    result = {"flagged": True, "categories": dict.fromkeys(scores, True), "category_scores": scores}
+    server.answer = (200, json.dumps({"results": [result]}).encode())
+    said = _ask(GuardrailSettings(moderation_url=server.url), "x")
+    assert said == Moderated(True, {"a": 1.0, "b": 0.0, "c": 1.0, "d": 1.0})
 
 
 def test_only_its_own_key_is_sent(server: ModerationServer) -> None:
@@ -125,45 +131,6 @@ def test_no_failure_repeats_the_key(server: ModerationServer) -> None:
     assert KEY not in f"{said} {said.error!r} {vars(said.error)}"
 
 
-OWN = """
-from unified_flow.guardrails.moderator import Moderated
-
-class Words:
-    async def moderate(self, text):
-        if "boom" in text:
-            raise ArithmeticError("out of numbers")
-        return Moderated("rude" in text, {"rude": 1.0} if "rude" in text else {}, "Words", "words")
-
-    async def aclose(self):
-        pass
-
-class Nothing:
-    pass
-"""
-
-
-def test_a_classifier_of_ones_own_is_asked_instead(tmp_path: Path) -> None:
-    (tmp_path / "words.py").write_text(OWN)
-    settings = GuardrailSettings(moderator=f"{tmp_path}/words.py:Words")
-    said = _ask(settings, "how rude")
-    assert said == Moderated(True, {"rude": 1.0}, "Words", "words")
-    failed = _ask(settings, "boom")
-    assert isinstance(failed, ModerationFailed)
-    assert failed.reason == "ArithmeticError"
-
-
-@pytest.mark.parametrize("name", ["Nothing", "Absent"])
-def test_what_is_no_moderator_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "words.py").write_text(OWN)
-    with pytest.raises(ConfigError, match=r"moderator"):
-        moderator_of(GuardrailSettings(moderator=f"{tmp_path}/words.py:{name}"), {})
-
-
-def test_there_is_one_moderator_at_most() -> None:
-    with pytest.raises(ValidationError):
-        GuardrailSettings(moderator="words", moderation_url="http://127.0.0.1:1/v1")
-
-
 def test_no_representation_holds_the_key() -> None:
-    made = EndpointModerator("http://127.0.0.1:1/v1", api_key=KEY, model=None, timeout_s=1)
+    made = Moderator("http://127.0.0.1:1/v1", api_key=KEY, model=None)
     assert KEY not in repr(made)
