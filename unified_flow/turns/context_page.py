@@ -17,17 +17,19 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
     """`clean`: what a phase found without secrets, which only its structure may tell; as text
     they are everywhere the reader's to redact."""
     match event:
-        case events.TurnStarted():
-            return (
-                f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
-                f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
-            ) + (f"\nFork of turn {event.fork_of}\n" if event.fork_of else "")
+        case events.PhaseStarted() | events.ModelCalled() | events.ToolStarted():
+            return ""  # the phase's end tells
         case events.PhaseCompleted():
             again = f", visit {event.visit}" if event.visit > 1 else ""
             head = (
                 f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
             )
             return head + _body(redact(event.output, WHOLE) if clean else event.output)
+        case events.TurnStarted():
+            return (
+                f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"
+                f"session {event.session_id}, request {event.request_id}, {event.at:%F %T} UTC\n"
+            ) + (f"\nFork of turn {event.fork_of}\n" if event.fork_of else "")
         case events.PhaseFailed():
             kind = ", ".join(filter(None, (event.category, event.severity)))
             more = (("caused by", event.cause), ("hint:", event.hint))

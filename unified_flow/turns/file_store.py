@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from interventions.home import (
     PRIVATE_FOLDER_MODE,
@@ -35,16 +35,16 @@ T = TypeVar("T")
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 PAGE = "context.md"
 PRUNED = "pruned_"
-# Reading so much takes less than a millisecond.
+# To read so much, or to lay it out for people, takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
-# A disk that took no longer for so many writes in a row is waited for; any other in a thread, where
-# the writes of several turns also share one commit of the file system.
+SHOWN_AT_ONCE_BYTES = 64 * 1024
+# A disk that took no longer for so many more writes is waited for; any other in a thread, where the
+# writes of several turns also share one commit of the file system. A slow write counts for several,
+# so that one hiccup costs no threads, and a slow disk few waits.
 QUICK_S = 0.001
-QUICK_IN_A_ROW = 64
+QUICK_WRITES = 64
+ONE_SLOW_WRITE = 16
 WRITERS = 16
-LARGE = 64 * 1024  # characters
-EACH = 20  # characters, for which a number or the like counts
-COLLECTIONS = (dict, list, tuple)
 
 
 class FileTurnStore(TurnStore):
@@ -98,14 +98,19 @@ class FileTurnStore(TurnStore):
         return await to_the_end(asyncio.to_thread(self._leased, turn_id, create=False))
 
     def _leased(self, turn_id: int, *, create: bool) -> TurnLease:
-        """With an empty file that stands for it until it is released."""
+        """With a name among those that run, until it is released: a link to the journal, because a
+        file of its own makes each fsync dearer."""
         from unified_flow.turns.journal import Journal
 
-        journal = Journal(self._folder(turn_id), create=create)
+        folder = self._folder(turn_id)
+        journal = Journal(folder, create=create)
         mark = self._running / str(turn_id)
-        with suppress(OSError):  # the disk is full: `turns recover` reads all turns
-            create_private(mark)
-        return _FileLease(self, turn_id, journal, mark)
+        try:
+            os.link(folder / JOURNAL, mark)
+        except OSError:  # there is no such folder yet, or there are no links here
+            with suppress(OSError):  # the disk is full: `turns recover` reads all turns
+                create_private(mark)
+        return _FileLease(self, turn_id, journal, mark, large=not create)
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -232,7 +237,7 @@ class FileTurnStore(TurnStore):
 
     async def on_disk(self, work: Callable[[], T], *, large: bool = False) -> T:
         """What `work` returns, which waits for the disk, or encodes what is `large`."""
-        if self._quick >= QUICK_IN_A_ROW and not large:
+        if self._quick >= QUICK_WRITES and not large:
             return self._timed(work)
         return await to_the_end(self._writers.run(partial(self._timed, work)))
 
@@ -242,22 +247,30 @@ class FileTurnStore(TurnStore):
             return work()
         finally:
             quick = perf_counter() - started < QUICK_S
-            self._quick = self._quick + 1 if quick else 0
+            found = self._quick + (1 if quick else -ONE_SLOW_WRITE)
+            self._quick = min(max(found, 0), 2 * QUICK_WRITES)
 
 
 class _FileLease(TurnLease):
-    def __init__(self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path) -> None:
+    """`large`: to read or to lay out what is in it may take a millisecond."""
+
+    def __init__(
+        self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path, *, large: bool
+    ) -> None:
         self._store = store
         self.turn_id = turn_id
         self._journal = journal
         self._mark = mark
+        self._large = large
 
     async def append(self, event: AnyEvent) -> None:
-        write, large = partial(self._journal.append, event), is_large(event)
-        if large or self._journal.must_be_durable(event):
-            await self._store.on_disk(write, large=large)
+        journal = self._journal
+        large = journal.is_large(event)
+        if large or journal.must_be_durable(event):
+            self._large |= large
+            await self._store.on_disk(partial(journal.append, event), large=large)
         else:
-            write()
+            journal.append(event)
 
     async def flush(self) -> None:
         self._journal.flush()
@@ -281,7 +294,7 @@ class _FileLease(TurnLease):
             finally:
                 os.close(descriptor)
 
-        if is_large(events):
+        if self._large or self._journal.size > SHOWN_AT_ONCE_BYTES:
             await asyncio.to_thread(write)
         else:
             write()
@@ -308,26 +321,6 @@ class _FileLease(TurnLease):
                 self._journal.flush()
                 self._mark.unlink(missing_ok=True)
         self._journal.close()
-
-
-def is_large(value: Any) -> bool:
-    """Whether encoding the record or the list may take a millisecond."""
-    return _room_after(value, LARGE) <= 0
-
-
-def _room_after(value: Any, room: int) -> int:
-    """What the values within leave of `room`; counted only until none is left."""
-    inner = getattr(value, "__dict__", value)
-    for each in inner.values() if isinstance(inner, dict) else inner:
-        if isinstance(each, str):
-            room -= len(each)
-        elif isinstance(each, COLLECTIONS) or hasattr(each, "__dict__"):
-            room = _room_after(each, room)
-        else:
-            room -= EACH
-        if room <= 0:
-            break
-    return room
 
 
 def _note(descriptor: int, turn_id: int) -> None:

@@ -69,41 +69,16 @@ def fold(journal: Iterable[AnyEvent]) -> Turn:
 
 def apply(turn: Turn, event: Observed) -> Turn:
     """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
-    if (
-        isinstance(event, events.PhaseStarted | PhaseCompleted | PhaseFailed)
-        and event.phase not in OUTPUT
-    ):
-        raise UnknownValueError(event, turn, f"there is no phase {event.phase!r} here")
+    # The most frequent first: to tell that a model is none of a class takes pydantic a while.
     match event:
-        case events.TextArrived():
-            return turn
-        case events.TurnStarted():
-            same = {name: getattr(event, name) for name in BEGUN_WITH}
-            return Turn(started_at=event.at, runs_since=event.at, **same)
-        case TurnResumed():
-            return _resume(turn, event)
-        case events.TurnTakenOver():
-            return changed(
-                turn.interrupted(),
-                status="running",
-                config_digest=event.config_digest,
-                environment=event.environment,
-                runner=event.runner,
-                runs_since=event.at,
-                taken_over=turn.taken_over + 1,
-            )
-        case events.TurnAbandoned():
-            return changed(turn, status="abandoned", visits=cut_off(turn.visits))
-        case events.TurnSalvaged():
-            stopped = turn.interrupted() if turn.status == "running" else turn
-            lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
-            return changed(stopped, writes=(*turn.writes, *lost))
         case events.PhaseStarted():
+            _must_be_known(event, turn)
             asks = (event.model, event.recipe_digest)
             visit = Visit(event.phase, event.visit, "running", 0.0, turn.sections, *asks)
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
-        case events.HistoryRead():
-            return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
+        case PhaseCompleted():
+            _must_be_known(event, turn)
+            return _complete(turn, event)
         case events.ModelCalled() | events.ModelFailed():
             calls = turn.counters.model_calls + 1
             return changed(turn, counters=changed(turn.counters, model_calls=calls))
@@ -117,9 +92,17 @@ def apply(turn: Turn, event: Observed) -> Turn:
             done = {**turn.tools_done, event.call: result}
             given = None if turn.given and turn.given.tool == result.tool else turn.given
             return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
-        case PhaseCompleted():
-            return _complete(turn, event)
+        case events.TurnStarted():
+            same = {name: getattr(event, name) for name in BEGUN_WITH}
+            return Turn(started_at=event.at, runs_since=event.at, **same)
+        case events.TurnCompleted():
+            return changed(
+                turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
+            )
+        case events.HistoryRead():
+            return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
         case PhaseFailed():
+            _must_be_known(event, turn)
             visits = _ended(turn, event, "failed")
             # A writing tool may have had its effect before it raised, or before its result found
             # no room in the journal: its call stays unfinished.
@@ -138,14 +121,35 @@ def apply(turn: Turn, event: Observed) -> Turn:
             passed = event.decision == "pass"
             retry = _judged(turn, GUARDRAILS, passed=True) if passed else turn.retry
             return changed(turn, **{event.stage: event}, retry=retry)
+        case events.TextArrived():
+            return turn
+        case TurnResumed():
+            return _resume(turn, event)
+        case events.TurnTakenOver():
+            return changed(
+                turn.interrupted(),
+                status="running",
+                config_digest=event.config_digest,
+                environment=event.environment,
+                runner=event.runner,
+                runs_since=event.at,
+                taken_over=turn.taken_over + 1,
+            )
         case events.TurnInterrupted():
             return turn.interrupted()
-        case events.TurnCompleted():
-            return changed(
-                turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
-            )
+        case events.TurnAbandoned():
+            return changed(turn, status="abandoned", visits=cut_off(turn.visits))
+        case events.TurnSalvaged():
+            stopped = turn.interrupted() if turn.status == "running" else turn
+            lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
+            return changed(stopped, writes=(*turn.writes, *lost))
         case _:
             assert_never(event)
+
+
+def _must_be_known(event: events.PhaseStarted | PhaseCompleted | PhaseFailed, turn: Turn) -> None:
+    if event.phase not in OUTPUT:
+        raise UnknownValueError(event, turn, f"there is no phase {event.phase!r} here")
 
 
 def _output(phase: str, value: Any, turn: Turn, event: Observed) -> Any:

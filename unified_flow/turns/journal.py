@@ -35,6 +35,21 @@ logger = logging.getLogger(__name__)
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
+STOPS = frozenset({"phase_completed", "turn_interrupted"})
+# What a model, a tool or a person said, which may be of any length.
+SAID = {
+    "turn_started": "copied",
+    "turn_resumed": "edited",
+    "history_read": "turns",
+    "model_called": "reply",
+    "tool_started": "args",
+    "tool_completed": "output",
+    "phase_completed": "output",
+}
+LARGE = 64 * 1024  # characters
+EACH = 20  # characters, for which a number or the like counts
+PLAIN = frozenset({int, float, bool, type(None)})
+COLLECTIONS = (dict, list, tuple)
 
 
 def encode(value: Any) -> bytes:
@@ -115,21 +130,25 @@ class Journal:
             self._make_names_durable()
 
     @property
+    def size(self) -> int:
+        """Bytes of the lines so far, without what lies in files of its own."""
+        return (self._end or 0) + len(self._waiting)
+
+    @property
     def is_closed(self) -> bool:
         return self._file < 0
 
     def must_be_durable(self, event: AnyEvent) -> bool:
-        """Whether `append` waits for the disk."""
-        match event:
-            case events.PhaseCompleted() | events.TurnInterrupted():
-                # Nobody goes on with a turn that is not kept, unless it failed.
-                return self._kept
-            case events.PhaseFailed():
-                return True
-            case events.ToolStarted():
-                return "writes" in event.access
-            case _:  # the end follows from the last phase, which is durable already
-                return False
+        """Whether `append` waits for the disk: not for the turn's end, which follows from the last
+        phase, nor for a turn that is not kept, with which nobody goes on unless it failed."""
+        if event.event == "tool_started":
+            return "writes" in event.access
+        return event.event == "phase_failed" or (self._kept and event.event in STOPS)
+
+    def is_large(self, event: AnyEvent) -> bool:
+        """Whether encoding it may take a millisecond."""
+        said = SAID.get(event.event)
+        return said is not None and _room_after((getattr(event, said),), LARGE) <= 0
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
@@ -180,6 +199,25 @@ class Journal:
             sync_folder(self.folder)
             sync_folder(self.folder.parent)
             self._names_durable = True
+
+
+def _room_after(value: Any, room: int) -> int:
+    """What the values within leave of `room`; counted only until none is left."""
+    inner = getattr(value, "__dict__", value)
+    for each in inner.values() if isinstance(inner, dict) else inner:
+        if isinstance(each, str):
+            room -= len(each)
+        elif (
+            each
+            and type(each) not in PLAIN
+            and (isinstance(each, COLLECTIONS) or hasattr(each, "__dict__"))
+        ):
+            room = _room_after(each, room)
+        else:
+            room -= EACH
+        if room <= 0:
+            break
+    return room
 
 
 def line_of(event: AnyEvent, number: int, folder: Path) -> bytes:

@@ -18,7 +18,7 @@ from unified_flow.turns.turn import Turn
 logger = logging.getLogger(__name__)
 
 Observer = Callable[[Observed], None]
-STOPS = (events.PhaseFailed, events.TurnInterrupted, events.TurnCompleted, events.TurnAbandoned)
+STOPS = ("phase_failed", "turn_interrupted", "turn_completed", "turn_abandoned")
 
 
 class Ledger:
@@ -119,7 +119,7 @@ class Ledger:
     async def _took(self, event: AnyEvent) -> None:
         self.turn = apply(self.turn, event)
         self.events.append(event)
-        if isinstance(event, STOPS) and (self.turn.persist or self.turn.status == "failed"):
+        if event.event in STOPS and (self.turn.persist or self.turn.status == "failed"):
             try:
                 await self.lease.show(self.events)
             except OSError as exc:
