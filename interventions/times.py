@@ -58,3 +58,12 @@ def short_duration(duration: timedelta) -> str:
         if seconds >= size:
             return f"{seconds // size}{unit}"
     return f"{seconds}s"
+
+
+def ago(text: str, now: datetime) -> str:
+    """`3m ago (2026-11-22 09:15:02Z)`; a text that is no time as it is."""
+    try:
+        moment = from_text(text)
+    except ValueError:
+        return text
+    return f"{short_duration(now - moment)} ago ({moment:%Y-%m-%d %H:%M:%S}Z)"

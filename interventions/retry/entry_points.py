@@ -95,6 +95,10 @@ class TurnReader(Protocol):
 
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None: ...
 
+    def changes(self, home: Path, turn_id: int) -> Sequence[str]:
+        """What differs now from that on which the turn stopped, a line each. May raise."""
+        ...
+
     def as_pytest(self, entry: Entry, home: Path) -> str:
         """A test module that replays the entry's failure. Raises QueueError."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -25,7 +25,7 @@ from interventions.entry import (
 )
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact
-from interventions.times import from_text, short_duration
+from interventions.times import ago
 from interventions.view.others import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
 
@@ -35,8 +35,8 @@ TURNS_SHOWN = 12
 # What a section is about, for a front end that lays sections out; titles are for people.
 Kind = StrEnum(
     "Kind",
-    "HEAD SUPERSEDED PHASES ERROR OTHERS REGRESSION RETRIED KNOWN_FIXES TRACEBACK TURN CONTEXT "
-    "SAMPLE HISTORY ENVIRONMENT COMMANDS",
+    "HEAD SUPERSEDED PHASES ERROR HINT REGRESSION KNOWN_FIXES RETRIED WAITING OTHERS CHANGED "
+    "QUESTION EVIDENCE INPUT TRACEBACK ENVIRONMENT TURN CONTEXT SAMPLE HISTORY COMMANDS",
 )
 
 
@@ -54,35 +54,57 @@ def describe(
     now: datetime,
     *,
     resumer: bool = True,
+    alike: Sequence[Entry] = (),
+    changed: Sequence[str] = (),
 ) -> list[Section]:
-    """`past` are earlier resolutions of the same failure; empty sections are left out. Without a
-    `resumer` nothing can be retried. Whatever a section is made of, nothing in it commands a
-    terminal."""
+    """A story: what happened, what helps, what waits for it, what it worked with, where it broke.
+
+    `past` are earlier resolutions of the same failure, `alike` other open entries with it,
+    `changed` what differs since; empty sections are left out. Without a `resumer` nothing can be
+    retried. Whatever a section is made of, nothing in it commands a terminal."""
     turn = entry["context"].get("turn")
-    turn = turn if isinstance(turn, dict) else {}
+    turn = dict(turn) if isinstance(turn, dict) else {}
     note = one_line(entry["regression_note"] or "no note")
     earlier = entry["regression_of"]
     before = f"it was resolved before, in {earlier}: {note}" if earlier else ""
     latest = entry["latest_sample"]
     sample = {**latest, "traceback": None} if isinstance(latest, dict) else {}
-    context = {name: value for name, value in entry["context"].items() if name != "turn"}
+    context = {name: v for name, v in entry["context"].items() if name not in ("turn", "hint")}
     others = other_failures([entry])
+    ribbon, question = turn.pop("ribbon", None), clean(str(turn.pop("question", None) or ""))
+    evidence, read = turn.pop("evidence", None), turn.pop("input", None)
+    found = evidence if isinstance(evidence, list) else []
+    made_by = {name: turn.pop(name, None) for name in ("model", "recipe", "recipe_digest")}
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
         (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
-        (Kind.PHASES, "Phases", [_phases(turn.get("ribbon"))]),
+        (Kind.PHASES, "Phases", [_phases(ribbon)]),
         (Kind.ERROR, "Error", _error(entry)),
-        (Kind.OTHERS, f"Other failures that it holds ({len(others)})", list(map(_other, others))),
+        (Kind.HINT, "Hint", _hint(entry)),
         (Kind.REGRESSION, "Regression", [before]),
-        (Kind.RETRIED, "Retried", _retried(entry)),
         (Kind.KNOWN_FIXES, "Known fixes", list(map(known_fix, past))),
+        (Kind.RETRIED, "Retried", _retried(entry)),
+        (Kind.WAITING, "Waiting for the same fix", _waiting(entry, alike)),
+        (
+            Kind.OTHERS,
+            f"Other failures that it holds ({len(others)})",
+            [_other(each, now) for each in others],
+        ),
+        (Kind.CHANGED, "Changed since it stopped", [one_line(line) for line in changed]),
+        (Kind.QUESTION, "Question", question.split("\n")),
+        (Kind.EVIDENCE, "Evidence", [line for item in found for line in _evidence(item)]),
+        (
+            Kind.INPUT,
+            "Input of the phase",
+            _fields(read if isinstance(read, dict) else {"input": read}),
+        ),
         (Kind.TRACEBACK, "Traceback", (entry["traceback"] or "").split("\n")),
-        *((Kind.TURN, title, lines) for title, lines in _turn(turn)),
+        (Kind.ENVIRONMENT, "Environment", _fields(made_by | entry["environment"])),
+        (Kind.TURN, "Turn", _fields(turn)),
         (Kind.CONTEXT, "Context", _fields(context)),
         (Kind.SAMPLE, "Latest occurrence", _fields(sample)),
-        (Kind.HISTORY, "History", [_transition(line) for line in journal]),
-        (Kind.ENVIRONMENT, "Environment", _fields(entry.get("environment") or {})),
-        (Kind.COMMANDS, "Go on with", _commands(entry, resumer)),
+        (Kind.HISTORY, "History", [_transition(line, now) for line in journal]),
+        (Kind.COMMANDS, "Go on with", commands(entry, resumer)),
     ]
     return [
         Section(kind, one_line(title), [clean(line) for line in lines])
@@ -97,7 +119,6 @@ def _phases(value: Any) -> str:
 
 
 def _head(entry: Entry, now: datetime) -> list[str]:
-    age = short_duration(now - from_text(entry["created_at"]))
     who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
     tool = latest_failure(entry).get("tool")
     lines = [
@@ -105,12 +126,12 @@ def _head(entry: Entry, now: datetime) -> list[str]:
         f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
         f"session {entry['session_id']}, turn {entry['turn_id']}"
         + (f", request {entry['request_id']}" if entry.get("request_id") else ""),
-        f"since {entry['created_at']} ({age} ago)",
+        f"since {ago(entry['created_at'], now)}",
     ]
     if entry["occurrences"] > 1:
-        lines.append(f"{entry['occurrences']} occurrences, the latest {entry['last_seen']}")
-    if entry.get("turns"):
-        lines.append(f"it blocks turns {_spans(entry['turns'])} too")
+        lines.append(
+            f"{entry['occurrences']} occurrences, the latest {ago(entry['last_seen'], now)}"
+        )
     if entry.get("snoozed_until"):
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
@@ -150,17 +171,20 @@ def _failure(failure: Entry | Sample) -> str:
     return f"{failure.get('phase')}: {what}"
 
 
-def _turn(turn: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """What the failed phase worked with and on, by title, from `context.turn`."""
-    rest = {name: value for name, value in turn.items() if name != "ribbon"}
-    yield "Question", clean(str(rest.pop("question", None) or "")).split("\n")
-    made_by = ("model", "recipe", "recipe_digest")
-    yield "Model and recipe", _fields({name: rest.pop(name, None) for name in made_by})
-    evidence, read = rest.pop("evidence", None), rest.pop("input", None)
-    found = evidence if isinstance(evidence, list) else []
-    yield "Evidence", [line for item in found for line in _evidence(item)]
-    yield "Input of the phase", _fields(read if isinstance(read, dict) else {"input": read})
-    yield "Turn", _fields(rest)
+def _hint(entry: Entry) -> list[str]:
+    """What the failure at which the turn stands now says about mending it."""
+    context = latest_failure(entry).get("context")
+    now = context.get("hint") if isinstance(context, dict) else None
+    return clean(str(now or entry["context"].get("hint") or "")).split("\n")
+
+
+def _waiting(entry: Entry, alike: Sequence[Entry]) -> list[str]:
+    """The turns that the entry blocks beside its own, and other entries with the same failure."""
+    counted = [f"it blocks turns {_spans(entry['turns'])} too"] if entry.get("turns") else []
+    return counted + [
+        f"{short_id(one['id'])}  session {one_line(one['session_id'])}, turn {one['turn_id']}"
+        for one in alike
+    ]
 
 
 def _evidence(item: Any) -> Iterator[str]:
@@ -174,17 +198,17 @@ def _evidence(item: Any) -> Iterator[str]:
         if isinstance(passage, dict):
             score = passage.get("score")
             shown = f"{score:.3f}" if isinstance(score, int | float) else "?"
-            where = one_line(f"{passage.get('chunk_id', '?')}  {passage.get('source', '')}")
-            yield f"{shown:>7}  {where}"
+            source = one_line(str(passage.get("source") or "?"))
+            yield f"{shown:>7}  {source}  {one_line(str(passage.get('chunk_id', '?')))}"
     if not passages:
         yield "  nothing found"
 
 
-def _other(row: MergedFailure) -> str:
+def _other(row: MergedFailure, now: datetime) -> str:
     known = row.get("turns") or []
     turns = f", turn{'s' if len(known) > 1 else ''} {_spans(known)}" if known else ""
     known_as = f"fingerprint {row['fingerprint']}, " if row.get("fingerprint") else ""
-    return f"{other_line(row)} ({known_as}last seen {row.get('last_seen', '?')}{turns})"
+    return f"{other_line(row)} ({known_as}last seen {ago(str(row.get('last_seen') or '?'), now)}{turns})"
 
 
 def _spans(turns: list[int]) -> str:
@@ -202,11 +226,11 @@ def _spans(turns: list[int]) -> str:
     return ", ".join(words) + (f" and {rest} more" if rest else "")
 
 
-def _transition(line: Transition) -> str:
+def _transition(line: Transition, now: datetime) -> str:
     after = line.get("after")
     note = (after.get("resolution") if isinstance(after, dict) else "") or ""
     return one_line(
-        f"{line.get('at')} {line.get('action')} by {line.get('by')} "
+        f"{ago(str(line.get('at')), now)} {line.get('action')} by {line.get('by')} "
         f"({line.get('via')} on {line.get('host')}) {note}"
     )
 
@@ -215,17 +239,30 @@ def _fields(values: Mapping[str, Any]) -> list[str]:
     """Of those that say something, each with its name; what takes more lines is indented."""
     lines = []
     for name, value in values.items():
-        if value is None or value == [] or value == {}:
+        if value is None or value in ("", [], {}):
             continue
-        text = f" {value}"
-        if isinstance(value, dict | list):
-            text = "\n" + json.dumps(value, ensure_ascii=False, indent=2)
+        text, rows = f" {value}", list[str]()
+        if isinstance(value, dict):
+            text, rows = "", _fields(value)
+        elif isinstance(value, list):
+            text, rows = "", [row for item in value for row in _item(item)]
         first, *more = f"{name}:{text}".split("\n")
-        lines += [first, *(f"    {line}" for line in more)]
+        lines += [first, *(f"  {line}" for line in (*more, *rows))]
     return lines
 
 
-def _commands(entry: Entry, resumer: bool) -> list[str]:
+def _item(value: Any) -> Iterator[str]:
+    """Of a list: `- ` before its first line."""
+    inner = _fields(value) if isinstance(value, dict) else None
+    if inner is None:
+        text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+        inner = text.split("\n")
+    for number, line in enumerate(inner):
+        yield f"{'  ' if number else '- '}{line}"
+
+
+def commands(entry: Entry, resumer: bool = True) -> list[str]:
+    """Those with which a person goes on, the most likely first."""
     short = short_id(entry["id"])
     if not is_open(entry):
         return [f"interventions reopen {short}", f"interventions similar {short}"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from interventions.entry import Entry
-from interventions.errors import NoResumerError, QueueError
+from interventions.errors import NoResumerError, NotFoundError, QueueError
 from interventions.home import error_log
 from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
@@ -88,6 +88,18 @@ def _turns_reader(source: Source) -> Callable[[], Feed]:
             return Feed("turns", problem=f"what reads turns failed: {why}")
 
     return read
+
+
+def changes_since(home: Path, turn_id: int) -> tuple[str, ...]:
+    """What differs now from that on which the turn stopped; empty where there is no such turn, or
+    none can be read."""
+    try:
+        found = find_turn_reader().changes(home, turn_id)
+    except (NoResumerError, NotFoundError):
+        return ()
+    except Exception as error:  # noqa: BLE001 - a foreign reader
+        return (one_line(redact_text(f"not known: {error}")),)
+    return tuple(one_line(redact_text(line)) for line in found) or ("nothing that is known",)
 
 
 def redacted(turn: LiveTurn) -> LiveTurn:

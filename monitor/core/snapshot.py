@@ -51,7 +51,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Background:
-    """What other files hold about one entry: past resolutions, and who did what."""
+    """What other files hold about one entry: past resolutions, who did what, and what has changed
+    since its turn stopped."""
 
     past: tuple[Entry, ...] = ()
     journal: tuple[Transition, ...] = ()
+    changes: tuple[str, ...] = ()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual import work
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from interventions.entry import Entry, is_open
 from interventions.errors import QueueError
 from interventions.trends import Window
 from monitor.core.app_state import AppState
-from monitor.core.feeds import Feed, feed_reader
+from monitor.core.feeds import Feed, changes_since, feed_reader
 from monitor.core.snapshot import Background, Snapshot
 from monitor.screens.entry_actions import EntryScreen
 
@@ -20,6 +21,7 @@ _POLL_S = 0.1
 # After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
 _REST_S = 0.2
 _FEED_S = 0.4
+_CHANGES_AFTER_S = 0.3
 
 
 @dataclass
@@ -52,6 +54,7 @@ class ReaderScreen(EntryScreen):
         super().__init__(state)
         self.window = Window.DAY
         self._unmounted = threading.Event()
+        self._changes: dict[int, tuple[str, ...]] = {}  # by turn
 
     def on_unmount(self) -> None:
         self._unmounted.set()
@@ -82,9 +85,20 @@ class ReaderScreen(EntryScreen):
             self._unmounted.wait(_FEED_S)
 
     @work(thread=True, exclusive=True, group="background")
-    def read_background(self, intervention_id: str) -> None:
+    def read_background(self, entry: Entry) -> None:
+        """First what the queue knows; then, of a turn that waits, what has changed since, which
+        takes longer to find out."""
+        source, worker, turn_id = self.state.source, get_current_worker(), entry["turn_id"]
         try:
-            background = self.state.source.background(intervention_id)
+            background = source.background(entry["id"])
         except QueueError:
             background = Background()  # the list says what is the matter with the queue
-        self.post_message(BackgroundRead(intervention_id, background))
+        known = self._changes.get(turn_id, ())
+        self.post_message(BackgroundRead(entry["id"], replace(background, changes=known)))
+        if not (turn_id and source.queue and is_open(entry)):
+            return
+        self._unmounted.wait(_CHANGES_AFTER_S)
+        if worker.is_cancelled or self._unmounted.is_set():
+            return
+        changes = self._changes[turn_id] = changes_since(source.home, turn_id)
+        self.post_message(BackgroundRead(entry["id"], replace(background, changes=changes)))

@@ -82,7 +82,7 @@ class TriageScreen(ReaderScreen):
         self.show()
         now = self.current()
         if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
-            self.read_background(now["id"])  # somebody did something: it is in the journal
+            self.read_background(now)  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
                 screen.show_changes(message.snapshot.entries)
@@ -205,7 +205,7 @@ class TriageScreen(ReaderScreen):
         entry = self.current()
         if entry is None:
             return
-        self.read_background(entry["id"])
+        self.read_background(entry)
         if self._is_wide:
             self._clear_new()
 
@@ -220,7 +220,7 @@ class TriageScreen(ReaderScreen):
         self.detail.focus()
         self._clear_new()
         if (entry := self.current()) is not None:
-            self.read_background(entry["id"])
+            self.read_background(entry)
 
     def row_text(self) -> Content:
         """A row that is no entry, whole."""

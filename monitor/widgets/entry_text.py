@@ -1,85 +1,131 @@
-"""Everything about one entry as styled text. Never markup: what failed may contain any brackets.
+"""Everything about one entry as the parts of the detail. Never markup: what failed may contain any
+brackets.
 
-The words come from `interventions.view.describe`, as in `interventions show`, laid out by the kind
-of each section.
+The words and their order come from `interventions.view.describe`, as in `interventions show`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from textual.content import Content
 
 from interventions.entry import Entry, latest_failure, short_id
-from interventions.plaintext import one_line
+from interventions.plaintext import clean, one_line
 from interventions.view.description import Kind, Section, describe
 from interventions.view.ribbon import Phase, phases, summary
 from monitor.core.snapshot import Background
-from monitor.widgets.turn_text import ribbon_line, ribbon_names, titled
+from monitor.widgets.part import Part, beginning, plain
+from monitor.widgets.traceback_text import raise_line, traceback_parts
+from monitor.widgets.turn_text import ribbon_line, ribbon_names
 
-# What one looks for first comes before the traceback; the ribbon is in the header, too.
-_AFTER_THE_TRACEBACK = {
-    *(Kind.PHASES, Kind.TURN, Kind.CONTEXT, Kind.SAMPLE),
-    *(Kind.HISTORY, Kind.ENVIRONMENT),
-}
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
+_FEW, _MANY = 6, 12
+# `name: value`, `- name: value` in the lines of a part.
+_NAME = re.compile(r"(\s*(?:- )?)([\w .-]{1,40}:)(?= |$)")
+# `  0.934  docs/page.md:44  80b31741`: the score, the source and the passage.
+_PASSAGE = re.compile(r"(\s*[\d.?]+)  (.*)(  \S+)")
 
 
-def entry_text(
-    entry: Entry, others: Sequence[Entry], background: Background, now: datetime
-) -> Content:
-    """`others` are open entries with the same fingerprint."""
+def entry_parts(
+    entry: Entry, others: Sequence[Entry], background: Background | None, now: datetime
+) -> list[Part]:
+    """`others` are open entries with the same fingerprint. Without a background, which follows once
+    the cursor rests, source lines have no colours."""
     turn = entry["context"].get("turn")
     steps = phases(turn.get("ribbon")) if isinstance(turn, dict) else []
-    head, *rest = describe(entry, list(background.past), list(background.journal), now)
-    rest.sort(key=lambda section: section.kind in _AFTER_THE_TRACEBACK)
-    return Content("\n\n").join(
-        [
-            _header(entry, head, steps),
-            *([_alike(others)] if others else []),
-            # The keys are at the bottom of the screen.
-            *(_section(each, steps) for each in rest if each.kind is not Kind.COMMANDS),
-        ]
+    known = background or Background()
+    head, *rest = describe(
+        entry, list(known.past), list(known.journal), now, alike=others, changed=known.changes
     )
+    sections = {section.kind: section for section in rest}
+    # They are in the head here; the commands have a key.
+    for kind in (Kind.PHASES, Kind.COMMANDS):
+        sections.pop(kind, None)
+    facts = sections.pop(Kind.ERROR).lines[-1]
+    parts = [_head(entry, head, facts, steps)]
+    for kind, section in sections.items():
+        make = _PARTS.get(kind, _fields)
+        if kind is Kind.TRACEBACK:
+            make = partial(traceback_parts, colours=background is not None)
+        parts.append(make(section))
+    return parts
 
 
-def _header(entry: Entry, head: Section, steps: list[Phase]) -> Content:
+def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     style = _SEVERITY.get(entry["severity"], "bold")
-    lines = [Content.assemble((one_line(entry["error_type"]), style), ("  " + head.title, "dim"))]
+    lines = [
+        Content.assemble(
+            (one_line(entry["error_type"]), style), (f"  {short_id(entry['id'])}", "dim")
+        ),
+        *plain(clean(entry["error_message"]).split("\n")),
+    ]
     if (now := latest_failure(entry)) is not entry:
         again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
         lines.append(Content.styled(again, style))
+    if line := raise_line(entry["traceback"] or ""):
+        lines.append(line)
+    lines.append(Content(""))
+    short = list(lines)
     if steps:
-        lines.append(Content.assemble(ribbon_line(steps), "  ", (summary(steps), "dim")))
-    return Content("\n").join([*lines, *map(Content, head.lines)])
+        short.append(Content.assemble(ribbon_line(steps), "  ", (summary(steps), "dim")))
+        lines += ribbon_names(steps)
+    more = [Content.styled(line, "dim") for line in (head.title, facts)]
+    return Part("", [*lines, *plain(head.lines), *more], [*short, *plain(head.lines)])
 
 
-def _alike(others: Sequence[Entry]) -> Content:
-    lines = [
-        f"{short_id(one['id'])}  session {one_line(one['session_id'])}, turn {one['turn_id']}"
-        for one in others
-    ]
-    return titled(f"Alike, open too ({len(others)})", [Content(line) for line in lines])
+def _prose(section: Section) -> Part:
+    lines = plain(section.lines)
+    return Part(section.title, lines, beginning(lines, _FEW))
 
 
-def _section(section: Section, steps: list[Phase]) -> Content:
-    if section.kind is Kind.PHASES and steps:
-        return titled(section.title, [ribbon_names(steps)])
-    lines = "\n".join(section.lines).rstrip("\n").split("\n")
-    if section.kind is Kind.SUPERSEDED:
-        return titled(section.title, [Content.styled(line, "bold $text-warning") for line in lines])
-    if section.kind is Kind.TRACEBACK:
-        return titled(section.title, [_traceback_line(line) for line in lines])
-    return titled(section.title, [Content(line) for line in lines if line])
+def _warning(section: Section) -> Part:
+    return Part(section.title, [Content.styled(e, "bold $text-warning") for e in section.lines])
 
 
-def _traceback_line(line: str) -> Content:
-    bare = line.strip()
-    if bare.startswith(">"):
-        return Content.styled(line, "bold $text-error")
-    if bare.startswith("File "):
-        return Content.styled(line, "$text-primary")
-    if line and not line.startswith(" "):
-        return Content.styled(line, "bold")
-    return Content.styled(line, "dim")
+def _advice(section: Section) -> Part:
+    lines = [Content.styled(line, "$text-success") for line in section.lines]
+    return Part(section.title, lines, beginning(lines, _FEW))
+
+
+def _evidence(section: Section) -> Part:
+    lines, short = [], []
+    for line in section.lines:
+        found = _PASSAGE.fullmatch(line)
+        if found is None:
+            lines.append(Content.styled(line, "italic"))
+            short.append(lines[-1])
+            continue
+        score, source, passage = found.groups()
+        brief = Content.assemble((score.strip(), "$text-primary"), f" {source}")
+        lines.append(Content.assemble(brief, (passage, "dim")))
+        short.append(brief)
+    return Part(section.title, lines, short[:_FEW])
+
+
+def _fields(section: Section) -> Part:
+    lines = []
+    for line in section.lines:
+        named = _NAME.match(line)
+        if named is None:
+            lines.append(Content(line))
+            continue
+        rest = line[named.end() :]
+        lines.append(Content.assemble(named[1], (named[2], "$text-primary"), rest))
+    return Part(section.title, lines, beginning(lines, _MANY))
+
+
+_PARTS: dict[Kind, Callable[[Section], Part]] = {
+    Kind.SUPERSEDED: _warning,
+    Kind.REGRESSION: _warning,
+    Kind.HINT: _advice,
+    Kind.KNOWN_FIXES: _advice,
+    Kind.EVIDENCE: _evidence,
+    **dict.fromkeys(
+        (Kind.RETRIED, Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY),
+        _prose,
+    ),
+}

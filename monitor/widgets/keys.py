@@ -31,8 +31,8 @@ def key(
 
 hidden_key = partial(key, show=False)
 
-COPY, TABS, SORT, MATCH = (
-    Binding.Group(name, compact=True) for name in ("Copy", "Tab", "Sort", "Match")
+COPY, TABS, SORT, MATCH, PART = (
+    Binding.Group(name, compact=True) for name in ("Copy", "Tab", "Sort", "Match", "Part")
 )
 
 MOVING = (
@@ -48,13 +48,30 @@ MOVING = (
 )
 
 SCROLLING = (
-    key("w", "wrap", "Wrap", "Break long lines, or scroll sideways", id="scroll.wrap"),
+    key("f", "fold", "Fold", "Show everything, or fold what is long", id="scroll.fold"),
+    key("slash", "search", "Search", "Look for words in it", id="scroll.search"),
+    key(
+        "right_curly_bracket", "part(1)", "Next part", "The next part", id="scroll.part", group=PART
+    ),
+    key(
+        "left_curly_bracket",
+        "part(-1)",
+        "Part before",
+        "The part before",
+        id="scroll.part-before",
+        group=PART,
+    ),
+    hidden_key("n", "match(1)", "Next match", "Where the words are again", id="scroll.match"),
+    hidden_key("N", "match(-1)", "Match before", "Where they were before", id="scroll.match-up"),
+    hidden_key("w", "wrap", "Wrap", "Break long lines, or scroll sideways", id="scroll.wrap"),
     hidden_key("j,down", "scroll_down", "Down", "One line down", id="scroll.down"),
     hidden_key("k,up", "scroll_up", "Up", "One line up", id="scroll.up"),
     hidden_key("g,home", "scroll_home", "Top", "To the top", id="scroll.home"),
     hidden_key("G,end", "scroll_end", "End", "To the end", id="scroll.end"),
     hidden_key("ctrl+d", "scroll_half(1)", "Half down", "Half a page down", id="scroll.half-down"),
     hidden_key("ctrl+u", "scroll_half(-1)", "Half up", "Half a page up", id="scroll.half-up"),
+    hidden_key("pagedown", "page_down", "Page down", "A page down", id="scroll.page-down"),
+    hidden_key("pageup", "page_up", "Page up", "A page up", id="scroll.page-up"),
     hidden_key("h,left", "scroll_sideways(-1)", "Left", "To the left", id="scroll.left"),
     hidden_key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from textual.content import Content
 
@@ -10,7 +10,6 @@ from interventions.plaintext import clean, one_line
 from interventions.retry.entry_points import LiveTurn
 from interventions.view.ribbon import Phase, Status, phases, took_text
 
-_HEADING = "bold $text-accent"
 _STATUS_STYLES: dict[Status, str] = {
     "completed": "$text-success",
     "failed": "bold $text-error",
@@ -27,7 +26,7 @@ def ribbon_line(ribbon: Iterable[Phase]) -> Content:
     )
 
 
-def ribbon_names(ribbon: Iterable[Phase]) -> Content:
+def ribbon_names(ribbon: Iterable[Phase]) -> list[Content]:
     """A line for each phase, with how long it took."""
     lines = []
     for phase in ribbon:
@@ -37,7 +36,7 @@ def ribbon_names(ribbon: Iterable[Phase]) -> Content:
         name = "dim" if phase.status == "not_run" else ""
         symbol = (f"{phase.symbol} ", _STATUS_STYLES[phase.status])
         lines.append(Content.assemble(symbol, (phase.name, name), (took, "dim")))
-    return Content("\n").join(lines)
+    return lines
 
 
 def progress_line(turn: LiveTurn) -> Content:
@@ -52,7 +51,7 @@ def live_turn(turn: LiveTurn) -> Content:
     parts = [
         Content.styled(one_line(head), "bold"),
         Content(clean(turn.get("question") or "")),
-        ribbon_names(phases(turn.get("ribbon"))),
+        Content("\n").join(ribbon_names(phases(turn.get("ribbon")))),
     ]
     if turn.get("doing"):
         parts.append(Content.assemble(("now: ", "dim"), one_line(turn["doing"])))
@@ -63,7 +62,3 @@ def live_turn(turn: LiveTurn) -> Content:
     if turn["status"] == "interrupted":
         parts.append(Content(f"it goes on with: unified-flow resume {turn['turn_id']}"))
     return Content("\n\n").join(part for part in parts if part.plain)
-
-
-def titled(title: str, lines: Sequence[Content]) -> Content:
-    return Content("\n").join([Content.styled(title, _HEADING), *lines])

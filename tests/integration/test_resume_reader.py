@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from interventions.errors import QueueError
 from interventions.retry.entry_points import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
-from unified_flow.phases.errors import SynthesisError
+from unified_flow.flow import UnifiedFlow
+from unified_flow.phases.errors import QueryAnalyzerError, SynthesisError
+from unified_flow.phases.recipe import PACKAGED
 from unified_flow.turns.lock import JOURNAL
+from unified_flow.wiring import wire
 
 
 @pytest.fixture
@@ -52,3 +56,18 @@ def test_the_latest_come_first_and_a_damaged_one_is_left_out(
     assert latest[0]["intervention_id"]
     assert reader.latest(home / "elsewhere", 10) == []
     assert reader.turn(home, 9) is None
+
+
+def test_what_changed_since_a_turn_stopped(home: Path, docs: Path, reader: TurnReader) -> None:
+    settings = home / "unified_flow.toml"
+    settings.write_text('model = "m"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    with pytest.raises(QueryAnalyzerError):
+        asyncio.run(UnifiedFlow(wire(home, docs=[docs])).process("s", QUESTION))
+    assert not {"configuration", "recipe planner"} & set(reader.changes(home, 1))
+    settings.write_text(settings.read_text().replace(":9", ":10"))
+    recipe = home / "recipes" / "planner.md"
+    recipe.parent.mkdir()
+    recipe.write_text((PACKAGED / "planner.md").read_text() + "\nBe short.\n")
+    assert {"configuration", "recipe planner"} <= set(reader.changes(home, 1))
+    with pytest.raises(QueueError):
+        reader.changes(home, 9)

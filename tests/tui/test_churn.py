@@ -76,7 +76,7 @@ async def test_twenty_changes_a_second(
         await pilot.press(tab)
         await until(pilot, lambda: len(rows(pilot).rows) >= (20 if tab == "1" else 500))
         # What is read once, whole: the past of the first entry that is shown.
-        await until(pilot, lambda: "History" in triage(pilot).detail.text.plain.split("\n"))
+        await until(pilot, lambda: "History" in [part.title for part in triage(pilot).detail.parts])
         churning = asyncio.create_task(asyncio.to_thread(other.churn, home, SECONDS, 20))
         waits, needed, memory, key = [], [], [], "j"
         while not churning.done():

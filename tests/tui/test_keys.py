@@ -12,7 +12,7 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
-from interventions.entry import is_open
+from interventions.entry import is_open, short_id
 from interventions.home import emergency_log
 from interventions.retry.entry_points import LiveTurn
 from interventions.times import utc_now
@@ -105,15 +105,15 @@ async def test_detail_as_a_screen_when_narrow(queue: InterventionQueue, monitor:
 
 async def test_detail_beside_the_list_when_wide(queue: InterventionQueue, monitor: Make) -> None:
     put(queue, error_message="the first", severity="critical")
-    put(queue, error_message="the second")
+    second = put(queue, error_message="the second")
     async with monitor().run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: "fingerprint" in text(pilot))
+        await until(pilot, lambda: "phase planner" in text(pilot))
         await pilot.press("enter")
         assert isinstance(pilot.app.focused, DetailView)
         await pilot.press("j", "k", "G", "g", "ctrl+d", "ctrl+u", "escape")
         assert rows(pilot).has_focus
         await pilot.press("j")
-        await until(pilot, lambda: "Error01  int_" in text(pilot))
+        await until(pilot, lambda: f"Error01  {short_id(second)}" in text(pilot))
         await pilot.press("enter", "q")
         assert rows(pilot).has_focus
         await pilot.press("q")
@@ -132,7 +132,7 @@ async def test_the_detail_tells_all(queue: InterventionQueue, monitor: Make) -> 
             "How do topics differ from services?",
             "recipes/planner.md",
             "doc.search topics services",
-            "7.250  12 robots.md:5",
+            "7.250 robots.md:5",
             "resolved_query",
             "git_commit",
         ):
@@ -149,7 +149,7 @@ async def test_the_keys_that_matter_are_in_sight_on_a_narrow_terminal(
         await until(pilot, lambda: all(words in _bottom(pilot) for words in essential))
         await pilot.press("enter")
         await until(pilot, lambda: reading(pilot))
-        await until(pilot, lambda: "w Wrap ? Help q Quit" in _bottom(pilot))
+        await until(pilot, lambda: "f Fold / Search }{ Part ? Help q Quit" in _bottom(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: "⏎ Detail ? Help" in _bottom(pilot))
         await pilot.click("Footer", offset=(_bottom(pilot).index("? Help"), 0))
@@ -174,6 +174,35 @@ def _bottom(pilot: Pilot[Any]) -> str:
     return text(pilot).split("\n")[-1]
 
 
+async def test_a_detail_by_parts_by_words_and_unfolded(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    frames = "".join(f"    lib.py:{number} in library_call\n" for number in range(9))
+    trace = f'E: no\n  File "a.py", line 1, in read\n  >     1 | x\n  In libraries (9):\n{frames}'
+    context = {"turn": turn("planner"), "hint": "Start the server", "more": ["word"] * 30}
+    put(queue, context=context, traceback=trace, location="a.py:1")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: "Start the server" in text(pilot))
+        titles = [part.title for part in triage(pilot).detail.parts]
+        assert titles[:6] == ["", "Hint", "Question", "Evidence", "Input of the phase", "Traceback"]
+        for title in titles[1:6]:
+            await pilot.press("right_curly_bracket")
+            shown = text(pilot).split("\n")
+            assert title in shown[0] or triage(pilot).detail.is_vertical_scroll_end
+        assert "library_call" not in text(pilot)
+        await pilot.press("f")
+        await until(pilot, lambda: "library_call" in text(pilot))
+        await pilot.press("f", "left_curly_bracket", "g", "slash")
+        await paste(pilot, "LIBRARY_call")
+        await pilot.press("enter")
+        await until(pilot, lambda: "lib.py:0" in text(pilot).split("\n")[0])
+        await pilot.press("n", "N", "n", "n")
+        await until(pilot, lambda: "lib.py:2" in text(pilot).split("\n")[0])
+        await pilot.press("slash", "escape", "n")
+        assert reading(pilot)
+
+
 async def test_long_lines_of_code_are_broken_or_scrolled(
     queue: InterventionQueue, monitor: Make
 ) -> None:
@@ -181,7 +210,7 @@ async def test_long_lines_of_code_are_broken_or_scrolled(
     put(queue, traceback=f'ValueError: no\n  File "a.py", line 41, in read\n{code}')
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("enter")
-        await until(pilot, lambda: "\n           |" in text(pilot))
+        await until(pilot, lambda: "\n      |" in text(pilot))
         assert "end=1)" in text(pilot)
         await pilot.press("w")
         await until(pilot, lambda: "end=1)" not in text(pilot))

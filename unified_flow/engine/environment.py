@@ -66,6 +66,11 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
     return {"recipes": recipes, "models": models} | ({"tool_modules": tools} if tools else {})
 
 
+def changed_since(turn: Turn, services: Services) -> list[str]:
+    """What differs now from that on which the turn stopped, a line each."""
+    return differences(environment_then(turn), environment_now(services))
+
+
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """One line for each difference in what both recorded."""
     lines = []

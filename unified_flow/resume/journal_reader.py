@@ -61,6 +61,20 @@ class JournalReader(TurnReader):
             hint = f"to see whether it is mended: interventions retry {short_id(entry['id'])}"
             raise ConflictError(str(exc), hint=hint) from exc
 
+    def changes(self, home: Path, turn_id: int) -> Sequence[str]:
+        """With today's settings, as a resumed turn would have them. Raises QueueError for a turn
+        that cannot be read, RetrievalError for settings with which it cannot go on."""
+        from unified_flow.engine.environment import changed_since  # late: it loads the whole flow
+        from unified_flow.resume.lookup import flow_for, load_turn
+
+        turn = load_turn(home, turn_id)
+
+        async def compared() -> list[str]:
+            async with flow_for(turn, home) as flow:
+                return changed_since(turn, flow.services)
+
+        return wait_for(compared())
+
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None:
         """None for a turn that is not there or whose journal is damaged."""
         return wait_for(self._turn(home, turn_id))

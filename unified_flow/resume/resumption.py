@@ -11,12 +11,7 @@ from interventions import InterventionQueue
 from interventions.errors import QueueError
 from interventions.retry.contract import FAILED, RetryResult
 from interventions.secrets.redaction import redact_text
-from unified_flow.engine.environment import (
-    beginning,
-    differences,
-    environment_now,
-    environment_then,
-)
+from unified_flow.engine.environment import beginning, changed_since
 from unified_flow.engine.retried_interventions import (
     Resolutions,
     awaited_by_others,
@@ -190,7 +185,7 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
         retry_of=retried[0] if retried else None,
         retry_phase=retried[1] if retried else None,
         note=redact_text(request.note) if request.note is not None else None,
-        changed=differences(environment_then(turn), environment_now(services)),
+        changed=changed_since(turn, services),
         edited=dict(request.edited),
         tools_done=[write.call for write in unfinished] if request.tools_done else [],
         given=human_input(request, turn, services),

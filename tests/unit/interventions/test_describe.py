@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interventions.entry import complete
+from interventions.entry import Transition, complete
 from interventions.view.description import Kind, describe
 from interventions.view.ribbon import in_line, marks, phases, summary
 
@@ -25,7 +25,18 @@ FULL: dict[str, Any] = {
     "regression_of": "int_1_bbbbbb",
     "superseded": "the turn went another way",
     "traceback": "E: boom",
-    "context": {"turn": {"ribbon": RIBBON, "question": "why?"}, "query": "q"},
+    "context": {
+        "turn": {
+            "ribbon": RIBBON,
+            "question": "why?",
+            "input": {"planner": {"steps": ["search", {"tool": "doc.search"}]}},
+            "evidence": [{"tool": "doc.search", "passages": [{"source": "a.md:5", "score": 0.5}]}],
+            "seed": 7,
+        },
+        "query": "q",
+        "hint": "start the server",
+    },
+    "turns": [5, 6, 7],
     "latest_sample": {"error_message": "again"},
     "merged": [{"count": 2, "fingerprint": "f"}],
     "resolutions": [{"note": "mended", "verified": True}],
@@ -35,7 +46,8 @@ FULL: dict[str, Any] = {
 
 def test_each_kind_of_section_is_told_in_this_order() -> None:
     entry = complete(FULL)
-    told = describe(entry, [entry], [{"at": "now", "action": "resolve"}], NOW)
+    journal: list[Transition] = [{"at": "now", "action": "resolve"}]
+    told = describe(entry, [entry], journal, NOW, changed=["python 3.11 -> 3.12"])
     assert list(dict.fromkeys(section.kind for section in told)) == list(Kind)
 
 
@@ -43,6 +55,17 @@ def test_what_there_is_nothing_of_has_no_section() -> None:
     least = complete({"id": "int_1_aaaaaa", "created_at": "2026-01-01T00:00:00Z"})
     told = describe(least, [], [], NOW)
     assert [section.kind for section in told] == [Kind.HEAD, Kind.ERROR, Kind.COMMANDS]
+
+
+def test_what_a_section_says() -> None:
+    alike = complete({**FULL, "id": "int_1_cccccc", "session_id": "s", "turn_id": 9})
+    told = {one.kind: one.lines for one in describe(complete(FULL), [], [], NOW, alike=[alike])}
+    assert told[Kind.HEAD][-1] == "since 72d ago (2026-01-01 00:00:00Z)"
+    assert told[Kind.HINT] == ["start the server"]
+    assert told[Kind.WAITING] == ["it blocks turns 5 to 7 too", "cccccc  session s, turn 9"]
+    assert told[Kind.EVIDENCE] == ["doc.search", "  0.500  a.md:5  ?"]
+    assert told[Kind.INPUT] == ["planner:", "  steps:", "    - search", "    - tool: doc.search"]
+    assert told[Kind.CONTEXT] == ["query: q"]
 
 
 def test_that_it_was_superseded_must_not_be_overlooked() -> None:
