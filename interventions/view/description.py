@@ -208,7 +208,8 @@ def _other(row: MergedFailure, now: datetime) -> str:
     known = row.get("turns") or []
     turns = f", turn{'s' if len(known) > 1 else ''} {_spans(known)}" if known else ""
     known_as = f"fingerprint {row['fingerprint']}, " if row.get("fingerprint") else ""
-    return f"{other_line(row)} ({known_as}last seen {ago(str(row.get('last_seen') or '?'), now)}{turns})"
+    last = ago(str(row.get("last_seen") or "?"), now)
+    return f"{other_line(row)} ({known_as}last seen {last}{turns})"
 
 
 def _spans(turns: list[int]) -> str:

@@ -36,3 +36,7 @@ def beginning(lines: Sequence[Content], most: int) -> Sequence[Content] | None:
 
 def plain(lines: Sequence[str]) -> list[Content]:
     return [Content(line) for line in lines]
+
+
+def titled(title: str, lines: Sequence[Content]) -> Content:
+    return Content("\n").join(Part(title, lines).shown(folded=False))

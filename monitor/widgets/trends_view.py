@@ -19,7 +19,7 @@ from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.trends import Cause, Trends
 from monitor.core.rows import cut, short_number
-from monitor.widgets.turn_text import titled
+from monitor.widgets.part import titled
 
 SEVERITY_STYLES = {
     "critical": "bold $text-error",
