@@ -11,7 +11,7 @@ from monitor.widgets.detail_view import wrapped
 
 
 def _plain(text: str, width: int) -> list[str]:
-    return [line.plain.rstrip() for line in wrapped(Content(text), width)]
+    return [line.plain.rstrip() for line in wrapped(Content(text).split("\n", allow_blank=True), width)]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_goes_on_is_indented(text: str, width: int, lines: list[str]) -> No
 
 @given(st.text(alphabet="ab >|4\t\n漢", max_size=80), st.integers(8, 60))
 def test_nothing_is_lost_and_nothing_is_too_wide(text: str, width: int) -> None:
-    lines = wrapped(Content(text), width)
+    lines = wrapped(Content(text).split("\n", allow_blank=True), width)
     assert all(line.rstrip().cell_length <= width for line in lines)
     letters = [letter for letter in text if letter in "ab4>漢"]
     assert [letter for line in lines for letter in line.plain if letter in "ab4>漢"] == letters
