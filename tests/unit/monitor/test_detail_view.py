@@ -11,7 +11,9 @@ from monitor.widgets.detail_view import wrapped
 
 
 def _plain(text: str, width: int) -> list[str]:
-    return [line.plain.rstrip() for line in wrapped(Content(text).split("\n", allow_blank=True), width)]
+    return [
+        line.plain.rstrip() for line in wrapped(Content(text).split("\n", allow_blank=True), width)
+    ]
 
 
 @pytest.mark.parametrize(
