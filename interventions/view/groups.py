@@ -47,6 +47,10 @@ class Group(NamedTuple):
     def last_seen(self) -> datetime:
         return max(from_text(entry["last_seen"]) for entry in self.entries)
 
+    @property
+    def first_seen(self) -> datetime:
+        return min(from_text(entry["first_seen"]) for entry in self.entries)
+
     def ago(self, now: datetime) -> str:
         return short_duration(now - self.last_seen)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from interventions.entry import Entry, is_open, worst_first
+from interventions.entry import Entry, is_open, severity_rank, worst_first
 from interventions.errors import QueryError
 from interventions.view.groups import Group, grouped, single
 from interventions.view.others import critical_failures, is_new, last_news
@@ -18,32 +19,48 @@ from monitor.core.snapshot import Snapshot
 
 class Sort(StrEnum):
     SEVERITY = "severity"
-    AGE = "age"
+    LAST = "last"
+    FIRST = "first"
     COUNT = "count"
 
 
 @dataclass(frozen=True)
 class View:
-    """How the list is shown; `reverse` turns the order that a sort begins with."""
+    """How the list is shown; `reverse` turns the order that a sort begins with. `unfolded` are the
+    causes (fingerprints) whose entries are shown below them."""
 
     query: Query
     sort: Sort = Sort.SEVERITY
     reverse: bool = False
-    folded: bool = True
+    unfolded: frozenset[str] = frozenset()
 
     def sorted_by(self, sort: Sort) -> View:
+        """The times take turns instead of being reversed."""
+        if sort is Sort.LAST:
+            return replace(self, sort=Sort.FIRST if self.sort is sort else sort, reverse=False)
         return replace(self, sort=sort, reverse=sort is self.sort and not self.reverse)
 
 
+_ORDERS: dict[Sort, Callable[[Group], Any]] = {
+    Sort.SEVERITY: lambda group: -min(severity_rank(one["severity"]) for one in group.entries),
+    Sort.LAST: lambda group: group.last_seen,
+    Sort.FIRST: lambda group: group.first_seen,
+    Sort.COUNT: lambda group: group.occurrences,
+}
+
+
 def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
-    """What matches, worst first within each group, groups in the order of the view."""
-    found = worst_first(view.query.select(list(entries), now))
-    groups = grouped(found) if view.folded else single(found)
-    if view.sort is Sort.AGE:
-        groups.sort(key=lambda group: group.last_seen, reverse=True)
-    elif view.sort is Sort.COUNT:
-        groups.sort(key=lambda group: group.occurrences, reverse=True)
-    return groups[::-1] if view.reverse else groups
+    """A row for each cause that matches, in the order of the view and then by what happened last;
+    below one that is unfolded, its entries, the worst first."""
+    groups = grouped(worst_first(view.query.select(list(entries), now)))
+    groups.sort(key=lambda group: group.last_seen, reverse=True)
+    groups.sort(key=_ORDERS[view.sort], reverse=not view.reverse)
+    rows: list[Group] = []
+    for group in groups:
+        rows.append(group)
+        if group.key in view.unfolded and len(group.entries) > 1:
+            rows += single(group.entries)
+    return rows
 
 
 @dataclass
@@ -134,13 +151,11 @@ class TriageModel:
     def sort(self, sort: Sort) -> None:
         self.view = self.view.sorted_by(sort)
 
-    def toggle_fold(self, current: Entry | None) -> str:
-        """Fold or unfold; returns the key of the row that the current entry is in then."""
-        self.view = replace(self.view, folded=not self.view.folded)
-        if current is None:
-            return ""
-        fingerprint: str = current["fingerprint"]
-        return fingerprint if self.view.folded and fingerprint else str(current["id"])
+    def toggle_fold(self, causes: Collection[str]) -> None:
+        """Fold these causes, or unfold them if none of them is."""
+        unfolded, chosen = self.view.unfolded, frozenset(causes)
+        together = unfolded - chosen if unfolded & chosen else unfolded | chosen
+        self.view = replace(self.view, unfolded=together)
 
     def filter(self, text: str) -> None:
         """Raises QueryError; the terms before the one that is wrong hold in any case."""

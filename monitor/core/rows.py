@@ -1,26 +1,33 @@
-"""Rows of cells for `row_list`: how they are laid out in a width, and kept as long as they hold."""
+"""Rows of cells for `row_list`: how they are laid out in a space, and kept as long as they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate, takewhile
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 GAP = 1
+_BROAD = 40
 _SHOWN_IN_SECONDS = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Column:
-    """`size` is the most it takes, 0 for whatever is left; below `from_width` it is not shown."""
+    """`size` is the most it takes, 0 for whatever is left; below `from_width` it is not shown. With
+    `least` it takes what its cells need, nothing if all are empty, and gives up to that much."""
 
     title: str
     size: int
     least: int = 0
     right: bool = False
     from_width: int = 0
+
+    @property
+    def is_figure(self) -> bool:
+        return self.right or bool(self.size and not self.least)
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,10 @@ class Cell:
     style: str = ""
     badges: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def badges_length(self) -> int:
+        return sum(cell_len(word) + GAP for word, _ in self.badges)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -40,26 +51,75 @@ class Row:
     cells: tuple[Cell, ...]
 
 
-def layout(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[tuple[int, int]]:
-    """(number of the column, its size) for each column that is shown."""
-    shown = [number for number, column in enumerate(columns) if width >= column.from_width]
-    sizes: dict[int, int] = {}
-    for number in shown:
-        column = columns[number]
-        if column.size and column.least:
-            needed = max((cell_len(row.cells[number].text) for row in rows), default=0)
-            sizes[number] = min(max(needed, cell_len(column.title), column.least), column.size)
-        else:
-            sizes[number] = column.size
-    room = width - GAP * (len(shown) - 1) - sum(sizes.values())
+@dataclass(frozen=True)
+class Layout:
+    """`columns`: (number of the column, its size) for each that is shown. `texts`: for each row the
+    lines of the column that takes the rest, of which the first stands among the other cells.
+    `tops`: the first line of each row, and last how many lines there are. Lines after the first
+    begin at `indent`."""
+
+    columns: Sequence[tuple[int, int]] = ()
+    texts: Sequence[Sequence[str]] = ()
+    tops: Sequence[int] = (0,)
+    indent: int = 0
+
+
+def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: int) -> Layout:
+    """A line for each row; where lines would stand empty, more of them for what would be cut: for
+    all rows alike if their columns need that, then for long texts, from the first row on."""
+    needed = {number: _needed(columns[number], number, rows) for number in range(len(columns))}
+    shown = [n for n, one in enumerate(columns) if width >= one.from_width and needed[n] >= 0]
+    rest = next(number for number in shown if not columns[number].size)
+    free = width - GAP * (len(shown) - 1)
+    sizes = {number: needed[number] for number in shown}
+    room = free - sum(sizes.values())
     # The column that takes the rest needs room to say anything: others give theirs up first.
-    wanted = min(40, width * 21 // 50)
+    wanted = min(_BROAD, width * 21 // 50)
+    below = room < wanted and 0 < 2 * len(rows) <= height
+    if below:  # its text has a line of its own; only badges stand among the other cells
+        wanted = max(row.cells[rest].badges_length for row in rows)
     for number in reversed(shown):
-        spare = sizes[number] - (columns[number].least or sizes[number])
+        spare = max(sizes[number] - (columns[number].least or sizes[number]), 0)
         given_up = min(max(wanted - room, 0), spare)
         sizes[number] -= given_up
         room += given_up
-    return [(n, sizes[n] if columns[n].size else max(room, 4)) for n in shown]
+    sizes[rest] = max(room, 4)
+    laid_out = [(number, sizes[number]) for number in shown]
+    # A broad column goes on below itself, a narrow one below all texts.
+    broad = sizes[rest] >= _BROAD and not below
+    before = takewhile(lambda n: n != rest if broad else columns[n].is_figure, shown)
+    indent = sum(sizes[number] + GAP for number in before)
+    texts = [[row.cells[rest].text] for row in rows]
+    spare = height - len(rows) * (1 + below)
+    for place, row in enumerate(rows if spare >= 0 else ()):
+        cell = row.cells[rest]
+        first = 0 if below else sizes[rest] - cell.badges_length
+        texts[place] = _lines(cell.text, first, width - indent, 1 + below + spare)
+        spare -= len(texts[place]) - 1 - below
+    tops = tuple(accumulate(map(len, texts), initial=0))
+    return Layout(laid_out, texts, tops, indent)
+
+
+def _needed(column: Column, number: int, rows: Sequence[Row]) -> int:
+    """-1 for a column that has nothing to show."""
+    if not (column.size and column.least):
+        return column.size
+    most = max((cell_len(row.cells[number].text) for row in rows), default=0)
+    return min(max(most, cell_len(column.title)), column.size) if most else -1
+
+
+def _lines(text: str, first: int, width: int, most: int) -> list[str]:
+    """Broken between words where possible; the last may be too long."""
+    lines: list[str] = []
+    room = first
+    while len(lines) < most - 1 and (cell_len(text) > room):
+        head = chop_cells(text, room)[0] if room > 0 else ""
+        space = head.rfind(" ")
+        if text[len(head)] != " " and space > len(head) // 2:
+            head = head[:space]
+        lines.append(head)
+        text, room = text[len(head) :].lstrip(), width
+    return [*lines, text]
 
 
 def cut(text: str, size: int, *, right: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from textual import work
+from textual import events, work
 from textual.app import SuspendNotSupported
 from textual.content import Content
 from textual.notifications import SeverityLevel
@@ -78,6 +78,12 @@ class EntryScreen(Screen[None]):
         if action == "edit":
             return any(entry.get("location") for entry in targets[:1]) or None
         return True
+
+    def on_key(self, event: events.Key) -> None:
+        """A key that is greyed out does not just do nothing."""
+        active = self.active_bindings.get(event.key)
+        if active is not None and not active.enabled:
+            self.notify_once(f"{active.binding.description} does not apply here")
 
     def _may_change(self) -> bool:
         return self.state.source.queue is not None and not self.read_only

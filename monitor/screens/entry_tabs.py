@@ -17,10 +17,15 @@ from monitor.core.rows import Cell, Column, Row, RowCache, short_number
 from monitor.screens.tab import Tab, message
 
 MOST_HISTORY = 500
-SORT_COLUMN = {Sort.SEVERITY: "SEV", Sort.AGE: "LAST", Sort.COUNT: "N"}
-_BADGE_STYLES = {
-    **{"REGRESSION": "regression", "NEW": "new", "RESOLVED": "good", "DISMISSED": "good"},
-    **{"SNOOZED": "snoozed", "SUPERSEDED": "snoozed"},
+SORT_TITLES = {Sort.SEVERITY: "SEV", Sort.LAST: "LAST", Sort.FIRST: "FIRST", Sort.COUNT: "N"}
+# The words of `marks`, so short that they leave room for the error; the help explains them.
+BADGES = {
+    "NEW": ("NEW", "new", "came, or took another failure, since you last looked"),
+    "REGRESSION": ("REGR", "regression", "came back after it was resolved"),
+    "SNOOZED": ("SNZD", "snoozed", "snoozed"),
+    "SUPERSEDED": ("SUPS", "snoozed", "its turn was answered by another one"),
+    "RESOLVED": ("DONE", "good", "resolved"),
+    "DISMISSED": ("DISM", "good", "dismissed"),
 }
 
 
@@ -66,21 +71,28 @@ class OpenTab(EntryTab):
 
     name = "open"
     title = "Open"
-    columns = (
-        Column("", 1),
-        Column("SEV", 4),
-        Column("LAST", 5, right=True),
-        Column("N", 4, right=True),
-        Column("PHASE", 16, least=10),
-        Column("TOOL", 14, least=8, from_width=58),
-        Column("ERROR", 0),
-        Column("SESSION", 14, least=8, from_width=72),
-    )
 
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
         self._groups: Sequence[Group] = ()
         self._cache = RowCache()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
+        view = self.model.view
+        arrow = {view.sort: "▴" if view.reverse else "▾"}
+        severity, last, first, count = (SORT_TITLES[one] + arrow.get(one, "") for one in Sort)
+        time = first if view.sort is Sort.FIRST else last
+        return (
+            Column("", 1),
+            Column(severity, 4),
+            Column(time, max(len(time), 5), right=True),
+            Column(count, 4, least=2, right=True),
+            Column("+", 4, least=2, right=True),
+            Column("PHASE", 16, least=10),
+            Column("SESSION", 24, least=8),
+            Column("ERROR", 0),
+        )
 
     @property
     def marked(self) -> set[str]:
@@ -97,9 +109,8 @@ class OpenTab(EntryTab):
 
     def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
         self._groups = self.model.groups(now)
-        new, marked = self.model.new, self.model.marked
-        rows = [open_row(group, now, new=new, marked=marked) for group in self._groups]
-        return rows, [group.last_seen for group in self._groups]
+        rows = [open_row(group, self.model, now) for group in self._groups]
+        return rows, [_time(group, self.model) for group in self._groups]
 
     def unfiltered(self) -> Sequence[Entry]:
         return self.model.snapshot.entries
@@ -109,6 +120,12 @@ class OpenTab(EntryTab):
 
     def entries(self, key: str) -> Sequence[Entry]:
         return next((group.entries for group in self._groups if group.key == key), ())
+
+    def causes(self, key: str = "") -> set[str]:
+        """Fingerprints of several entries: that of the row, or without a key all."""
+        shown = [group for group in self._groups if len(group.entries) > 1]
+        cause = {one["fingerprint"] for one in self.entries(key)}
+        return {group.key for group in shown if not key or group.key in cause}
 
     def why_empty(self) -> Content:
         snapshot = self.model.snapshot
@@ -127,30 +144,54 @@ class OpenTab(EntryTab):
         return f"{count} ({len(self.marked)} marked)" if self.marked else count
 
 
-def open_row(
-    group: Group, now: datetime, *, new: Collection[str] = (), marked: Collection[str] = ()
-) -> Row:
-    entry = group.first
-    chosen = sum(1 for one in group.entries if one["id"] in marked)
-    mark = "" if not chosen else "✓" if chosen == len(group.entries) else "-"
+def _time(group: Group, model: TriageModel) -> datetime:
+    return group.first_seen if model.view.sort is Sort.FIRST else group.last_seen
+
+
+def open_row(group: Group, model: TriageModel, now: datetime) -> Row:
+    """A cause or, below one that is unfolded, an entry of it."""
+    entries, entry = group.entries, group.first
+    chosen = sum(1 for one in entries if one["id"] in model.marked)
+    others = group.others
+    sessions = {one["session_id"] for one in entries}
+    badges = _badges(group, now, model.new)
+    if len(entries) > 1:
+        arrow = "▾" if group.key in model.view.unfolded else "▸"
+        badges = ((f"{arrow}{len(entries)}", "mark"), *badges)
+    is_part = bool(entry["fingerprint"]) and group.key == entry["id"]
     cells = (
-        Cell(mark, "mark"),
+        Cell("" if not chosen else "✓" if chosen == len(entries) else "-", "mark"),
         _severity(entry),
-        Cell(group.ago(now)),
+        Cell(short_duration(now - _time(group, model))),
         Cell(short_number(group.occurrences)),
-        Cell(one_line(entry["phase"])),
-        Cell(one_line(entry.get("tool") or ""), "dim"),
-        Cell(group.error, badges=_badges(group, now, new)),
-        Cell(one_line(entry["session_id"]), "dim"),
+        Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
+        Cell("└" if is_part else one_line(entry["phase"]), "dim" if is_part else ""),
+        Cell(one_line(entry["session_id"]) + _more(sessions), "dim"),
+        Cell(_question(entry) if is_part else _error(group), badges=badges),
     )
     return Row(group.key, cells)
 
 
+def _more(sessions: Collection[str]) -> str:
+    return f" +{len(sessions) - 1}" if len(sessions) > 1 else ""
+
+
+def _error(group: Group) -> str:
+    tool = group.first.get("tool")
+    return f"{one_line(tool)} · {group.error}" if tool else group.error
+
+
+def _question(entry: Entry) -> str:
+    """What tells an entry from others of its cause."""
+    turn = entry["context"].get("turn")
+    question = turn.get("question") if isinstance(turn, dict) else ""
+    return one_line(f"turn {entry['turn_id']}  {question or entry['error_message']}"[:500])
+
+
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:
     is_new = any(entry["id"] in new for entry in group.entries)
-    found = [(mark, _BADGE_STYLES.get(mark, "dim")) for mark in marks(group, now, new=is_new)]
-    if others := group.others:
-        found[-1] = (found[-1][0], severity_style(worst_severity(others)))
+    words = marks(group, now, new=is_new)
+    found = [BADGES[word][:2] for word in words if word in BADGES]
     if owner := group.first.get("owner"):
         found.append((f"@{one_line(owner)}", "owner"))
     return tuple(found)

@@ -20,7 +20,7 @@ class Tab:
 
     name: ClassVar[str]
     title: ClassVar[str]
-    columns: ClassVar[Sequence[Column]]
+    columns: tuple[Column, ...]
     nothing_yet: ClassVar[tuple[str, str, str]] = ("", "", "")
     of_entries: ClassVar[bool] = False
     follow: ClassVar[bool] = False
@@ -51,6 +51,10 @@ class Tab:
     def entries(self, key: str) -> Sequence[Entry]:
         """Those that the row is about."""
         return ()
+
+    def causes(self, key: str = "") -> set[str]:
+        """What can be folded at the row, without a key anywhere."""
+        return set()
 
     def row_text(self, key: str) -> Content:
         """The detail of a row that is no entry."""

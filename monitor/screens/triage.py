@@ -22,7 +22,7 @@ from monitor.core.app_state import AppState
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Snapshot
 from monitor.forms.form import Form
-from monitor.screens.entry_tabs import SORT_COLUMN, HistoryTab, OpenTab
+from monitor.screens.entry_tabs import SORT_TITLES, HistoryTab, OpenTab
 from monitor.screens.log_tab import LogTab
 from monitor.screens.readers import BackgroundRead, FeedRead, QueueRead, ReaderScreen
 from monitor.screens.tab import Tab, notice
@@ -134,12 +134,11 @@ class TriageScreen(ReaderScreen):
     def show(self) -> None:
         model, tab = self.model, self.tab
         rows = tab.rows(self.state.clock())
-        is_open = tab.name == "open"
-        of_open = is_open and self.state.source.queue is not None
+        of_open = tab.name == "open" and self.state.source.queue is not None
         self.query_one(f"#pane-{tab.name}", ListPane).show(
             rows,
+            tab.columns,
             tab.why_empty(),
-            sorted_title=SORT_COLUMN[model.view.sort] if is_open else "",
             notice=notice(model.snapshot, tab.truncated_note(), of_open=of_open) if rows else "",
         )
         if isinstance(tab, TrendsTab):
@@ -188,8 +187,12 @@ class TriageScreen(ReaderScreen):
         return self.tab.marked_entries() or self._entries_under_cursor()
 
     def target_note(self) -> str:
-        hidden = 0 if self._is_reading else self.tab.count_hidden_marks(self.state.clock())
-        return f"{hidden} of them are marked but not shown by the filter" if hidden else ""
+        if self._is_reading:
+            return ""
+        hidden = self.tab.count_hidden_marks(self.state.clock())
+        count = 0 if self.tab.marked_entries() else len(self._entries_under_cursor())
+        alike = f"the row stands for all {count} of one cause" if count > 1 else ""
+        return f"{hidden} of them are marked but not shown by the filter" if hidden else alike
 
     @on(RowList.Moved)
     def _cursor_moved(self) -> None:
@@ -241,17 +244,24 @@ class TriageScreen(ReaderScreen):
             return not isinstance(self.focused, Input)
         if action == "window":
             return self.tab.name == TrendsTab.name
-        if action in _ON_THE_LIST:  # which is not in sight
-            return self._is_wide or not self._is_reading
+        if action in _ON_THE_LIST and self._is_reading and not self._is_wide:
+            return False  # it is not in sight
+        if action == "sort":
+            return self.tab.name == "open" or None
+        if action == "fold":
+            return bool(self._foldable(str(parameters[0]))) or None
+        if action in ("mark", "mark_all"):
+            return bool(self.tab.of_entries and self.rows.rows) or None
+        if action == "next_match":
+            return bool(self.rows.rows) or None
         return super().check_action(action, parameters)
 
     # Marks, order, pause
 
     def action_mark(self) -> None:
-        if self._can_mark():
-            self.tab.toggle_mark(self.rows.cursor_key or "")
-            self.show()
-            self.rows.action_move(1)
+        self.tab.toggle_mark(self.rows.cursor_key or "")
+        self.show()
+        self.rows.action_move(1)
 
     @on(RowList.MarkClicked)
     def _mark_clicked(self, message: RowList.MarkClicked) -> None:
@@ -259,16 +269,8 @@ class TriageScreen(ReaderScreen):
         self.show()
 
     def action_mark_all(self) -> None:
-        if self._can_mark():
-            self.tab.toggle_all_marks(self.state.clock())
-            self.show()
-
-    def _can_mark(self) -> bool:
-        if not self.tab.of_entries:
-            self.notify_once(
-                "marks are for interventions, in Open and History: nothing is done to these"
-            )
-        return self.tab.of_entries
+        self.tab.toggle_all_marks(self.state.clock())
+        self.show()
 
     def action_sort(self, by: str) -> None:
         self.model.sort(Sort(by))
@@ -276,14 +278,19 @@ class TriageScreen(ReaderScreen):
 
     @on(RowList.HeadClicked)
     def _head_clicked(self, message: RowList.HeadClicked) -> None:
-        for sort, title in SORT_COLUMN.items():
+        for sort, title in SORT_TITLES.items():
             if title == message.title and self.tab.name == "open":
-                self.action_sort(sort)
+                self.action_sort(Sort.LAST if sort is Sort.FIRST else sort)
 
-    def action_fold(self) -> None:
-        key = self.model.toggle_fold(self.current())
+    def _foldable(self, whose: str) -> set[str]:
+        return self.tab.causes("" if whose == "all" else self.rows.cursor_key or "-")
+
+    def action_fold(self, whose: str) -> None:
+        """The cursor goes from an entry that is folded to its cause."""
+        entry = self.current()
+        self.model.toggle_fold(self._foldable(whose))
         self.show()
-        self.rows.move_to_key(key)
+        self.rows.move_to_key(entry["fingerprint"] if entry else "")
 
     def action_pause(self) -> None:
         self.model.toggle_pause()

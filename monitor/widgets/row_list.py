@@ -7,6 +7,7 @@ keeps its cursor on a coordinate, so that an insertion above makes the next key 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,7 +27,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from monitor.core.rows import GAP, Column, Row, cut, layout
+from monitor.core.rows import GAP, Column, Layout, Row, cut, layout
 from monitor.widgets.keys import MOVING
 
 _HEAD = 1
@@ -65,42 +66,54 @@ class RowList(ScrollView, can_focus=True):
         self._follow = follow
         self.columns = tuple(columns)
         self.rows: list[Row] = []
-        self.sorted_title = ""
         self.cursor_key: str | None = None
         self._places: dict[str, int] = {}
-        self._layout: list[tuple[int, int]] = []
-        self._layout_width = 0
+        self._layout = Layout()
+        self._layout_size = Size()
         self._hover = -1
 
-    def show(self, rows: Sequence[Row], sorted_title: str = "") -> None:
+    def show(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
         """Replace the rows; the cursor stays on its item, or goes to the one that is now there."""
-        if list(rows) == self.rows and sorted_title == self.sorted_title:
+        if list(rows) == self.rows and columns == self.columns:
             return
-        before, visible = self.cursor, self._cursor_is_visible()
-        self.rows = list(rows)
-        self.sorted_title = sorted_title
+        before, visible, top = self.cursor, self._cursor_is_visible(), self._top(self.cursor)
+        self.rows, self.columns = list(rows), tuple(columns)
         self._places = {row.key: place for place, row in enumerate(self.rows)}
         self._lay_out()
         place = self._places.get(self.cursor_key or "", min(before, len(self.rows) - 1))
         if self._follow and before == 0:
             place = 0
         if before >= 0 and place >= 0:
-            self.scroll_to(y=self.scroll_y + place - before, animate=False, immediate=True)
+            self.scroll_to(y=self.scroll_y + self._top(place) - top, animate=False, immediate=True)
         # If the mouse wheel has scrolled it out of sight, it stays out of sight.
         self._set_cursor(max(place, 0) if self.rows else -1, reveal=visible)
         self.refresh()
 
     def _refresh_row(self, place: int) -> None:
         """Paint one row anew: to paint all of them takes ten times as long."""
-        line = place - self.scroll_offset.y + _HEAD
-        if place >= 0 and _HEAD <= line < self.size.height:
-            self.refresh(Region(0, line, self.size.width, 1))
+        first, end = self._top(place), self._top(place + 1)
+        for line in range(first - self.scroll_offset.y + _HEAD, end - self.scroll_offset.y + _HEAD):
+            if place >= 0 and _HEAD <= line < self.size.height:
+                self.refresh(Region(0, line, self.size.width, 1))
+
+    def _top(self, place: int) -> int:
+        """The line on which a row begins."""
+        tops = self._layout.tops
+        return tops[min(max(place, 0), len(tops) - 1)]
+
+    def _place(self, line: int) -> int:
+        """The row that a line belongs to; behind the last, one that is not there."""
+        return bisect_right(self._layout.tops, line) - 1
+
+    def _fit(self) -> None:
+        size = self._layout_size = self.scrollable_content_region.size
+        self._layout = layout(self.columns, self.rows, size.width, size.height - _HEAD)
 
     def _lay_out(self) -> None:
-        width = self.scrollable_content_region.width
-        self._layout, self._layout_width = layout(self.columns, self.rows, width), width
+        self._fit()
+        width, lines = self._layout_size.width, self._layout.tops[-1] + _HEAD
         # Not by its property, which lays out the whole screen: that takes five times as long.
-        self.set_reactive(Widget.virtual_size, Size(width, len(self.rows) + _HEAD))
+        self.set_reactive(Widget.virtual_size, Size(width, lines))
         self._scroll_update(self.virtual_size)
 
     def on_resize(self) -> None:
@@ -133,17 +146,18 @@ class RowList(ScrollView, can_focus=True):
 
     def _cursor_is_visible(self) -> bool:
         """Also when there is no cursor yet."""
-        line, height = self.cursor - self.scroll_offset.y, self.scrollable_content_region.height
-        return self.cursor < 0 or 0 <= line < height - _HEAD
+        line = self._top(self.cursor) - self.scroll_offset.y
+        return self.cursor < 0 or 0 <= line < self.scrollable_content_region.height - _HEAD
 
     def _reveal(self) -> None:
         place, height = self.cursor, self.scrollable_content_region.height - _HEAD
         if place < 0 or height < 1:
             return
-        if place < self.scroll_offset.y:
-            self.scroll_to(y=place, animate=False, immediate=True)
-        elif place >= self.scroll_offset.y + height:
-            self.scroll_to(y=place - height + 1, animate=False, immediate=True)
+        first, end = self._top(place), self._top(place + 1)
+        if first < self.scroll_offset.y:
+            self.scroll_to(y=first, animate=False, immediate=True)
+        elif end > self.scroll_offset.y + height:
+            self.scroll_to(y=end - height, animate=False, immediate=True)
 
     def action_move(self, steps: int) -> None:
         self.move_to(self.cursor + steps)
@@ -166,7 +180,7 @@ class RowList(ScrollView, can_focus=True):
         if event.y < _HEAD:
             self._click_head(event.x)
             return
-        place = event.y - _HEAD + self.scroll_offset.y
+        place = self._place(event.y - _HEAD + self.scroll_offset.y)
         if place >= len(self.rows):
             return
         again = place == self.cursor
@@ -178,13 +192,14 @@ class RowList(ScrollView, can_focus=True):
 
     def _click_head(self, x: int) -> None:
         start = 0
-        for number, size in self._layout:
+        for number, size in self._layout.columns:
             if start <= x < start + size + GAP:
-                self.post_message(self.HeadClicked(self.columns[number].title))
+                self.post_message(self.HeadClicked(self.columns[number].title.rstrip("▾▴")))
             start += size + GAP
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._set_hover(event.y - _HEAD + self.scroll_offset.y if event.y >= _HEAD else -1)
+        line = event.y - _HEAD + self.scroll_offset.y
+        self._set_hover(self._place(line) if event.y >= _HEAD else -1)
 
     def on_leave(self) -> None:
         self._set_hover(-1)
@@ -196,15 +211,21 @@ class RowList(ScrollView, can_focus=True):
             self._refresh_row(place)
 
     def render_line(self, y: int) -> Strip:
-        width = self.scrollable_content_region.width
-        if width != self._layout_width:  # painted before the event of its new size
-            self._layout, self._layout_width = layout(self.columns, self.rows, width), width
+        if self.scrollable_content_region.size != self._layout_size:
+            self._fit()  # painted before the event of its new size
+        width = self._layout_size.width
         if y < _HEAD:
             return self._head(width)
-        place = y - _HEAD + self.scroll_offset.y
+        line = y - _HEAD + self.scroll_offset.y
+        place = self._place(line)
         if place >= len(self.rows):
             return Strip.blank(width, self.rich_style)
-        return self._line(self.rows[place], self._base(place), width)
+        base, below = self._base(place), line - self._top(place)
+        if below:
+            indent, text = self._layout.indent, self._layout.texts[place][below]
+            words = Segment(" " * indent + cut(text, width - indent), base)
+            return Strip([words]).adjust_cell_length(width, base)
+        return self._line(self.rows[place], self._layout.texts[place][0], base, width)
 
     def _base(self, place: int) -> Style:
         base = self.rich_style
@@ -217,17 +238,15 @@ class RowList(ScrollView, can_focus=True):
 
     def _head(self, width: int) -> Strip:
         style = self.rich_style + self.get_component_rich_style("rows--head")
-        words = []
-        for number, size in self._layout:
-            column = self.columns[number]
-            arrow = "▾" if column.title and column.title == self.sorted_title else ""
-            words.append(cut(column.title + arrow, size, right=column.right))
+        shown = [(self.columns[number], size) for number, size in self._layout.columns]
+        words = [cut(column.title, size, right=column.right) for column, size in shown]
         return Strip([Segment((" " * GAP).join(words), style)]).adjust_cell_length(width, style)
 
-    def _line(self, row: Row, base: Style, width: int) -> Strip:
+    def _line(self, row: Row, first_words: str, base: Style, width: int) -> Strip:
+        """`first_words` of the column that takes the rest."""
         gap = Segment(" " * GAP, base)
         segments: list[Segment] = []
-        for number, size in self._layout:
+        for number, size in self._layout.columns:
             cell, column = row.cells[number], self.columns[number]
             if segments:
                 segments.append(gap)
@@ -237,7 +256,7 @@ class RowList(ScrollView, can_focus=True):
                 segments.append(Segment(cut(word, taken), self._style(style, base)))
                 segments += [gap] if room > taken else []
                 room = max(room - taken - GAP, 0)
-            text = cut(cell.text, room, right=column.right)
+            text = cut(cell.text if column.size else first_words, room, right=column.right)
             segments.append(Segment(text, self._style(cell.style, base)))
         return Strip(segments).adjust_cell_length(width, base)
 
@@ -272,7 +291,7 @@ class ListPane(Vertical):
         yield self._empty
 
     def show(
-        self, rows: Sequence[Row], empty: Content, *, sorted_title: str = "", notice: str = ""
+        self, rows: Sequence[Row], columns: Sequence[Column], empty: Content, notice: str = ""
     ) -> None:
         """`notice` stands above rows that are not the whole truth."""
         self._notice.display = bool(notice)
@@ -284,4 +303,4 @@ class ListPane(Vertical):
         self._empty.display = not rows
         if not rows and empty != self._empty.content:
             self._empty.update(empty)
-        self.list.show(rows, sorted_title)
+        self.list.show(rows, columns)

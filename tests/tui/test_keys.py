@@ -18,6 +18,7 @@ from interventions.retry.entry_points import LiveTurn
 from interventions.times import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
+from monitor.core.model import Sort
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import ConfirmForm
@@ -258,12 +259,14 @@ async def test_sorts(queue: InterventionQueue, monitor: Make) -> None:
     for _ in range(3):
         put(queue, session_id="session-0", error_type="Many", phase="save")
     async with monitor().run_test(size=NARROW) as pilot:
-        shown = lambda: [key for key in (row.key for row in rows(pilot).rows)]  # noqa: E731
-        await pilot.press("f", "A")
-        assert shown()[-1] == ids[5]
+        groups = lambda: triage(pilot).model.groups(utc_now())  # noqa: E731
+        shown = lambda: [group.first["id"] for group in groups()]  # noqa: E731
         await pilot.press("A")
-        assert shown()[0] == ids[5]
+        assert shown()[-1] == ids[5]
         assert "LAST▾" in text(pilot)
+        await pilot.press("A")
+        assert shown()[-1] == ids[5]
+        assert "FIRST▾" in text(pilot)
         await pilot.press("O")
         counts = [queue.find(key)["occurrences"] for key in shown()]
         assert counts == sorted(counts, reverse=True)
@@ -280,15 +283,23 @@ async def test_folding_keeps_the_cursor_on_its_item(
     alike = [put(queue, session_id=f"other-{n}", **same) for n in range(3)]
     async with monitor().run_test(size=NARROW) as pilot:
         assert len(rows(pilot).rows) == 2
-        assert "[+2 alike]" in text(pilot)
-        await pilot.press("j")
+        assert "▸3" in text(pilot)
+        await pilot.press("j", "r")
+        await until(pilot, lambda: "the row stands for all 3 of one cause" in text(pilot))
+        await pilot.press("escape")
         assert {e["id"] for e in triage(pilot).targets()} == set(alike)
-        here = current(pilot)
         await pilot.press("f")
-        assert len(rows(pilot).rows) == 4
-        assert (current(pilot), len(triage(pilot).targets())) == (here, 1)
+        assert len(rows(pilot).rows) == 5
+        assert ("▾3" in text(pilot), len(triage(pilot).targets())) == (True, 3)
+        await pilot.press("j", "j")
+        assert len(triage(pilot).targets()) == 1
+        assert "└" in text(pilot)
         await pilot.press("f")
-        assert rows(pilot).cursor == 1
+        assert (len(rows(pilot).rows), rows(pilot).cursor) == (2, 1)
+        await pilot.press("F")
+        assert (len(rows(pilot).rows), rows(pilot).cursor) == (5, 1)
+        await pilot.press("F", "g", "f")
+        assert len(rows(pilot).rows) == 2  # a cause of one has nothing to unfold
 
 
 async def test_marks_and_bulk(queue: InterventionQueue, monitor: Make) -> None:
@@ -348,7 +359,7 @@ async def test_the_filter_holds_in_every_tab(queue: InterventionQueue, monitor: 
         await paste(pilot, "sev:crit -error:key")
         await until(pilot, lambda: len(rows(pilot).rows) == 1)
         await pilot.press("enter", "space")
-        await until(pilot, lambda: "marks are for interventions" in told(pilot))
+        await until(pilot, lambda: "Mark does not apply" in told(pilot))
         await pilot.press("1")
         assert len(rows(pilot).rows) == 1
 
@@ -412,7 +423,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
     queue.resolve(put(queue, error_type="Old"), "was a typo")
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("2")
-        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        await until(pilot, lambda: "DONE Old" in text(pilot))
         assert "was a typo" in text(pilot)
         await pilot.press("enter")
         assert reading(pilot)
@@ -488,11 +499,11 @@ async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make)
             assert name in shown
         await pilot.press("j", "k", "question_mark", "ctrl+p")
         await until(pilot, lambda: top(pilot) == "CommandPalette")
-        await paste(pilot, "fold alike")
-        await until(pilot, lambda: "One row for failures" in text(pilot))
+        await paste(pilot, "by count")
+        await until(pilot, lambda: "The most frequent first" in text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: top(pilot) == "TriageScreen")
-        await until(pilot, lambda: not triage(pilot).model.view.folded)
+        await until(pilot, lambda: triage(pilot).model.view.sort is Sort.COUNT)
 
 
 @pytest.mark.parametrize(
@@ -538,13 +549,12 @@ async def test_refresh_reads_what_no_mark_tells(queue: InterventionQueue, monito
 async def test_the_mouse(queue: InterventionQueue, monitor: Make) -> None:
     fill(queue, 6)
     async with monitor().run_test(size=NARROW) as pilot:
-        await pilot.press("f")
-        second = rows(pilot).rows[1].key
-        await pilot.click(rows(pilot), offset=(20, 2))
+        second = triage(pilot).model.groups(utc_now())[1].first["id"]
+        await pilot.click(rows(pilot), offset=(20, 3))
         assert current(pilot) == second
-        await pilot.click(rows(pilot), offset=(0, 2))
+        await pilot.click(rows(pilot), offset=(0, 3))
         assert "(1 marked)" in text(pilot)
-        await pilot.click(rows(pilot), offset=(0, 2))
+        await pilot.click(rows(pilot), offset=(0, 3))
         await pilot.click(rows(pilot), offset=(8, 0))
         assert "LAST▾" in text(pilot)
         await pilot.click(rows(pilot), offset=(20, 1))

@@ -29,7 +29,7 @@ SIZE = (100, 24)
 
 def _listed(pilot: Pilot[Any]) -> str:
     """The errors in the list, whatever stands before it."""
-    return " ".join(row.cells[6].text for row in rows(pilot).rows)
+    return " ".join(row.cells[7].text for row in rows(pilot).rows)
 
 
 async def test_a_new_failure_appears_below_a_form_too(
@@ -223,12 +223,12 @@ async def test_a_tab_opened_while_paused_is_filled_once(
     later = put(queue, error_type="Later")
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("p", "2")
-        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        await until(pilot, lambda: "DONE Old" in text(pilot))
         queue.resolve(later, "done")
         await until(pilot, lambda: triage(pilot).tabs["history"].pending_feed is not None)
-        assert "RESOLVED Later" not in text(pilot)
+        assert "DONE Later" not in text(pilot)
         await pilot.press("p")
-        await until(pilot, lambda: "RESOLVED Later" in text(pilot))
+        await until(pilot, lambda: "DONE Later" in text(pilot))
 
 
 async def test_all_of_a_folded_row_was_looked_at(queue: InterventionQueue, monitor: Make) -> None:

@@ -45,7 +45,7 @@ async def test_all_alike_are_retried_and_resolved(
 ) -> None:
     async with monitor().run_test(size=SIZE) as pilot:
         failed.script = script(planner=COMPLETE)
-        await pilot.press("f", "t")
+        await pilot.press("f", "j", "t")
         await until(pilot, lambda: f"All {TURNS} alike: one is tried first" in text(pilot))
         assert "Retry 1 intervention" in text(pilot)
         await pilot.press("ctrl+t")
@@ -54,7 +54,7 @@ async def test_all_alike_are_retried_and_resolved(
         assert not any(map(is_open, queue.entries()))
         assert all(entry["resolutions"][-1]["verified"] for entry in queue.entries())
         await pilot.press("2")
-        await until(pilot, lambda: "RESOLVED" in text(pilot))
+        await until(pilot, lambda: "DONE" in text(pilot))
         await until(pilot, lambda: "after: the turn is answered" in text(pilot))
 
 
@@ -63,7 +63,7 @@ async def test_the_first_that_fails_again_spares_the_others(
 ) -> None:
     failed.script = script(synthesis=status(418), planner=COMPLETE)
     async with monitor().run_test(size=SIZE) as pilot:
-        await pilot.press("f", "t")
+        await pilot.press("f", "j", "t")
         await until(pilot, lambda: "All 4 alike: one is tried" in text(pilot))
         await pilot.click("#all-alike")
         await until(pilot, lambda: "passed 0, failed 1, skipped 3" in problem(pilot))
@@ -81,7 +81,7 @@ async def test_the_phases_are_seen_as_they_run_and_the_rest_can_be_left(
     go_on = threading.Event()
     failed.script = script(synthesis=_after(go_on), planner=COMPLETE)
     async with monitor().run_test(size=SIZE) as pilot:
-        await pilot.press("f", "t")
+        await pilot.press("f", "j", "t")
         await until(pilot, lambda: "one is tried first" in text(pilot))
         await pilot.press("ctrl+t")
         await until(pilot, lambda: "✓ ✓ ✓ ✓ · ▸ · ·  synthesis" in text(pilot))
@@ -104,7 +104,7 @@ async def test_what_runs_when_one_stops_is_told_as_it_ends(
     go_on, good = threading.Event(), answer(script()["synthesis"])
     failed.script = script(synthesis=[good, *[_after(go_on)] * TURNS], planner=COMPLETE)
     async with monitor().run_test(size=SIZE) as pilot:
-        await pilot.press("f", "t")
+        await pilot.press("f", "j", "t")
         await until(pilot, lambda: "one is tried first" in text(pilot))
         await pilot.press("ctrl+t")
         await until(pilot, lambda: text(pilot).count("▸ · ·  synthesis") == TURNS - 1)
@@ -128,7 +128,7 @@ async def test_what_nobody_needs_any_more_says_so(
     queue.supersede(1, "turn 1 was abandoned by ada")
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("f")
-        assert text(pilot).count("SUPERSEDED") == 1
+        assert text(pilot).count("SUPS") == 1
         await pilot.press("G")
         await until(pilot, lambda: "turn 1 was abandoned by ada" in text(pilot))
 

@@ -194,7 +194,7 @@ async def test_an_exported_bundle_is_read_only(queue: InterventionQueue, tmp_pat
         await until(pilot, lambda: "the earlier note" in text(pilot))
         assert reading(pilot)
         await pilot.press("escape", "2")
-        await until(pilot, lambda: "RESOLVED Broken" in text(pilot))
+        await until(pilot, lambda: "DONE Broken" in text(pilot))
         await pilot.press("4")
         await until(pilot, lambda: "not part of an exported file" in text(pilot))
 
@@ -208,7 +208,7 @@ async def test_a_copy_of_a_queue_shows_closed_entries_too(
     source = BundleSource(Path(copy), utc_now)
     async with Monitor(source, source.read()).run_test(size=SIZE) as pilot:
         assert len(rows(pilot).rows) == 2
-        assert "RESOLVED" in text(pilot)
+        assert "DONE" in text(pilot)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"intervention": {}}', '{"intervention": 3}'])

@@ -70,9 +70,26 @@ def test_sorts_turn_and_folds_keep_the_place() -> None:
     assert _shown(model) == ["E2", "E1"]
     model.sort(Sort.COUNT)
     assert _shown(model) == ["E1", "E2"]
-    assert model.toggle_fold(_entry(3, **same)) == "int_1_000003"
-    assert len(_shown(model)) == 3
-    assert model.toggle_fold(_entry(3, **same)) == "same"
+    model.toggle_fold({"same"})
+    assert _shown(model) == ["E1", "E2", "E2", "E3"]
+    model.toggle_fold({"same", "f1"})
+    assert _shown(model) == ["E1", "E2"]
+
+
+def test_the_worst_is_first_and_then_what_happened_last() -> None:
+    model = TriageModel(
+        _snapshot(
+            _entry(9, error_type="old", last_seen=to_text(NOW)),
+            _entry(2, error_type="young"),
+            _entry(5, error_type="worst", severity="critical"),
+            _entry(1, error_type="limit", type="limit_exceeded"),
+        )
+    )
+    assert _shown(model) == ["worst", "old", "limit", "young"]
+    model.sort(Sort.LAST)
+    assert _shown(model) == ["old", "limit", "young", "worst"]
+    model.sort(Sort.LAST)
+    assert _shown(model) == ["limit", "young", "worst", "old"]
 
 
 def test_a_bad_term_leaves_the_terms_before_it() -> None:
@@ -89,14 +106,30 @@ def test_words() -> None:
     assert short_ids(_entry(n)["id"] for n in range(7)) == (
         "000000, 000001, 000002, 000003, 000004 and 2 more"
     )
-    row = open_row(*TriageModel(_snapshot(_entry(1, owner="[b]\x1b"))).groups(NOW), NOW)
-    assert ("@[b]\\u001b", "owner") in row.cells[6].badges
+    model = TriageModel(_snapshot(_entry(1, owner="[b]\x1b")))
+    row = open_row(*model.groups(NOW), model, NOW)
+    assert ("@[b]\\u001b", "owner") in row.cells[7].badges
 
 
 def test_columns_fit_the_width() -> None:
     columns = (Column("A", 10, least=4), Column("B", 0), Column("C", 8, from_width=50))
     rows = [Row("k", (Cell("long enough"), Cell("b"), Cell("c")))]
-    assert layout(columns, rows, 40) == [(0, 10), (1, 29)]
-    assert layout(columns, rows, 60) == [(0, 10), (1, 40), (2, 8)]
+    assert layout(columns, rows, 40, 1).columns == [(0, 10), (1, 29)]
+    assert layout(columns, rows, 60, 1).columns == [(0, 10), (1, 40), (2, 8)]
+    assert layout(columns, [Row("k", (Cell(""), Cell("b"), Cell("")))], 40, 1).columns == [(1, 40)]
     assert cut("日本語", 4) == "日…" + " "
     assert cut("ab", 4, right=True) == "  ab"
+
+
+def test_nothing_is_cut_while_lines_stand_empty() -> None:
+    columns = (Column("A", 1), Column("B", 12, least=4), Column("C", 0))
+    words = "one two three four five six seven"
+    short, long = (Row(text, (Cell(""), Cell("b" * 12), Cell(text))) for text in ("x", words))
+    full = layout(columns, [long, short], 30, 2)
+    assert (full.texts, full.tops) == ([[words], ["x"]], (0, 1, 2))
+    narrow = layout(columns, [long, short], 20, 6)
+    assert narrow.columns == [(0, 1), (1, 12), (2, 5)]
+    assert narrow.texts == [["", "one two three four", "five six seven"], ["", "x"]]
+    assert (narrow.tops, narrow.indent) == ((0, 3, 5), 2)
+    spare = layout(columns, [long, short], 30, 3)
+    assert spare.texts == [["one two three", "four five six seven"], ["x"]]
