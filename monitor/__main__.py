@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -87,6 +88,7 @@ def _port(text: str) -> int:
 
 def _application(options: argparse.Namespace) -> Monitor:
     """Raises QueueError when the settings or the file cannot be used."""
+    gc.disable()  # a tenth of the time to the first paint, after which Monitor enables it
     from interventions.queue import queue_at
     from interventions.times import utc_now
     from monitor.app import Monitor

@@ -72,9 +72,13 @@ class Monitor(App[None]):
                 asyncio.get_running_loop().add_signal_handler(number, self._signalled, number)
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
-        # What is in memory now stays until the end. Full passes of the garbage collector over it
-        # stopped the keys for 200 ms at a time.
-        self.call_after_refresh(gc.freeze)
+        self.call_after_refresh(self._collect_garbage)
+
+    def _collect_garbage(self) -> None:
+        """What is in memory now stays until the end: full passes over it stopped the keys for 200
+        ms at a time."""
+        gc.freeze()
+        gc.enable()
 
     def on_unmount(self) -> None:
         with suppress(RuntimeError, ValueError, NotImplementedError):

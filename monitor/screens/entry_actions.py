@@ -20,25 +20,23 @@ from interventions.view.description import as_markdown
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
-from monitor.forms.retry import RetryForm
-from monitor.forms.transitions import (
-    AssignForm,
-    DismissForm,
-    ReopenForm,
-    ResolveForm,
-    SnoozeForm,
-    UndoForm,
-)
 
-_FORMS: dict[str, type[Form]] = {
-    "resolve": ResolveForm,
-    "retry": RetryForm,
-    "snooze": SnoozeForm,
-    "dismiss": DismissForm,
-    "assign": AssignForm,
-    "reopen": ReopenForm,
-}
 _MOST_PROBLEMS = 3
+
+
+def _form(name: str) -> type[Form]:
+    from monitor.forms import transitions  # late: not needed for the first paint
+    from monitor.forms.retry import RetryForm
+
+    forms: dict[str, type[Form]] = {
+        "resolve": transitions.ResolveForm,
+        "retry": RetryForm,
+        "snooze": transitions.SnoozeForm,
+        "dismiss": transitions.DismissForm,
+        "assign": transitions.AssignForm,
+        "reopen": transitions.ReopenForm,
+    }
+    return forms[name]
 
 
 class EntryScreen(Screen[None]):
@@ -106,7 +104,7 @@ class EntryScreen(Screen[None]):
             except NoResumerError as error:
                 self.notify_once(f"{error}. {error.hint}", "warning")
             return
-        form = _FORMS[name](self.state, queue, fitting, self.target_note())
+        form = _form(name)(self.state, queue, fitting, self.target_note())
         form.report_late = self._changed
         self.app.push_screen(form, self._changed)
 
@@ -154,6 +152,8 @@ class EntryScreen(Screen[None]):
         if not journal:
             self.notify_once("nothing was changed from here, and this entry never was")
             return
+        from monitor.forms.transitions import UndoForm
+
         self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._undone)
 
     def _undone(self, outcome: ChangeOutcome | None) -> None:

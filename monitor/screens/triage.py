@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.timer import Timer
-from textual.widgets import ContentSwitcher, Footer, Input
+from textual.widgets import ContentSwitcher, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
@@ -30,6 +30,7 @@ from monitor.screens.trends_tab import TrendsTab
 from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
+from monitor.widgets.key_footer import KeyFooter
 from monitor.widgets.keys import TRIAGE
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
@@ -53,6 +54,7 @@ class TriageScreen(ReaderScreen):
         self.read_only = first.read_only
         self.tabs = {kind.name: kind(self.model) for kind in TABS}
         self.tab = self.tabs["open"]
+        self._panes: dict[str, ListPane] = {}
         self._detail_timers: tuple[Timer, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -61,11 +63,17 @@ class TriageScreen(ReaderScreen):
         yield FilterBar(id="filter")
         with Horizontal(id="body"):
             with ContentSwitcher(initial="pane-open", id="panes"):
-                for name, tab in self.tabs.items():
-                    above = TrendChart(id="chart") if name == TrendsTab.name else None
-                    yield ListPane(name, tab.columns, follow=tab.follow, above=above)
+                yield self._pane()
             yield DetailView(id="detail")
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyFooter(show_command_palette=False, compact=True)
+
+    def _pane(self) -> ListPane:
+        """That of the tab, made when it is first shown."""
+        name, tab = self.tab.name, self.tab
+        if name not in self._panes:
+            above = TrendChart(id="chart") if name == TrendsTab.name else None
+            self._panes[name] = ListPane(name, tab.columns, follow=tab.follow, above=above)
+        return self._panes[name]
 
     def on_mount(self) -> None:
         self.show()
@@ -110,7 +118,7 @@ class TriageScreen(ReaderScreen):
 
     @property
     def rows(self) -> RowList:
-        return self.query_one(f"#{self.tab.name}-list", RowList)
+        return self._pane().list
 
     @property
     def detail(self) -> DetailView:
@@ -135,7 +143,7 @@ class TriageScreen(ReaderScreen):
         model, tab = self.model, self.tab
         rows = tab.rows(self.state.clock())
         of_open = tab.name == "open" and self.state.source.queue is not None
-        self.query_one(f"#pane-{tab.name}", ListPane).show(
+        self._pane().show(
             rows,
             tab.columns,
             tab.why_empty(),
@@ -314,17 +322,21 @@ class TriageScreen(ReaderScreen):
 
     # Tabs, filter, the way back
 
-    def action_tab(self, steps: int) -> None:
+    async def action_tab(self, steps: int) -> None:
         names = list(self.tabs)
-        self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
+        await self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
 
     @on(TabBar.Picked)
-    def _tab_picked(self, message: TabBar.Picked) -> None:
-        self.action_tab_to(message.tab)
+    async def _tab_picked(self, message: TabBar.Picked) -> None:
+        await self.action_tab_to(message.tab)
 
-    def action_tab_to(self, name: str) -> None:
+    async def action_tab_to(self, name: str) -> None:
         self.tab = self.tabs[name]
-        self.query_one("#panes", ContentSwitcher).current = f"pane-{name}"
+        panes, pane = self.query_one("#panes", ContentSwitcher), self._pane()
+        if not pane.is_attached:
+            pane.display = False
+            await panes.mount(pane)
+        panes.current = pane.id
         if name == "open":
             self.workers.cancel_group(self, "feed")
         else:
