@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from heapq import merge
@@ -53,7 +52,7 @@ from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings, retention_settings
-from interventions.storage.error_log import log_emergency, log_failure
+from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
@@ -142,11 +141,10 @@ class InterventionQueue:
         try:
             result = self.store.submit(failure, self.limits, self.lock_timeout_s, admit)
         except StorageError as error:
-            result = PutResult.dropped(failure, error.reason, str(error))
+            result = self._not_stored(failure, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
-            result = PutResult.dropped(failure, "internal", f"{type(error).__name__}: {error}")
+            result = self._not_stored(failure, "internal", f"{type(error).__name__}: {error}")
         failure, admission = result.failure, result.admission
-        log_failure(self.home, failure, admission)
         if not admission:
             log_emergency(self.home, failure, admission)
         log_admission(failure, admission, self.limits)
@@ -168,7 +166,7 @@ class InterventionQueue:
         expect("ids", ids, Collection)
         actor, clean = Actor.current(**options), _note(note)
         ended = _clean("outcome", outcome, 100)
-        with self._transaction() as work:
+        with self.store.transaction(self.lock_timeout_s) as work:
             closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
             for entry in closing:
                 fields = transitions.resolve(entry, actor, note=clean, verified=ended)
@@ -188,7 +186,7 @@ class InterventionQueue:
         """Mark the open entries that are about a turn which no longer needs their fix, but for
         those with an id in `keep`, which other turns need."""
         actor, fields = Actor.current(**options), EntryFields(superseded=_clean("why", why))
-        with self._transaction() as work:
+        with self.store.transaction(self.lock_timeout_s) as work:
             # As they are read: in a transaction an entry has only its latest turns.
             about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
             return [
@@ -232,7 +230,7 @@ class InterventionQueue:
         not `expected_version`.
         """
         actor = Actor.current(**options)
-        with self._transaction() as work:
+        with self.store.transaction(self.lock_timeout_s) as work:
             here = {entry["id"]: entry for entry in work.state.entries}
             wanted = None
             if intervention_id is not None:
@@ -349,16 +347,10 @@ class InterventionQueue:
             hint="open ones: interventions list; closed ones: interventions history",
         )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
-        with self.store.transaction(self.lock_timeout_s) as work:
-            yield work
-        for entry in work.changed.values():
-            # Whoever put it was killed before its line of the log, and without it a rebuild would
-            # know of this change but not of what.
-            with suppress(StorageError):  # the change is made
-                if not self._logs.is_logged(entry["id"]):
-                    log_failure(self.home, entry, Admission(AdmissionKind.ACCEPTED, entry["id"]))
+    def _not_stored(self, failure: Entry, reason: str, detail: str) -> PutResult:
+        result = PutResult.dropped(failure, reason, detail)
+        log_failures(self.home, [log_line(result)])
+        return result
 
     def _change(
         self,
@@ -369,7 +361,7 @@ class InterventionQueue:
     ) -> Entry:
         """The entry after an action of `transitions.py` with what was given for it."""
         actor = Actor.current(**options)
-        with self._transaction() as work:
+        with self.store.transaction(self.lock_timeout_s) as work:
             before = self._find(work.state.entries, intervention_id)
             self.check_version(before, actor.expected_version)
             return self._write(work, action.__name__, before, action(before, actor, **given), actor)

@@ -19,14 +19,13 @@ from interventions.admission.decision import count_onto
 from interventions.admission.put import admit_again
 from interventions.entry import Entry, Transition, closed_at, complete
 from interventions.queue import InterventionQueue
+from interventions.storage.error_log import ADDED
 from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
 from interventions.storage.queue_file import reading, salvage
 from interventions.storage.store import Transaction, make_room
 from interventions.transitions import Actor
 
-# What the log adds to a failure, and the queue must not keep.
-_LOG_FIELDS = ("logged_at", "admission", "intervention_id", "reason", "detail")
 _AT_ONCE = 100
 
 
@@ -133,7 +132,7 @@ def rebuilt(
 def _failure_of(line: dict[str, Any]) -> Entry | None:
     """A line of a log as the failure that was put, if it is one."""
     try:
-        failure = complete({name: value for name, value in line.items() if name not in _LOG_FIELDS})
+        failure = complete({name: value for name, value in line.items() if name not in ADDED})
     except ValueError:
         return None
     return failure if failure["fingerprint"] else None

@@ -8,36 +8,60 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from interventions.entry import Entry
 from interventions.home import emergency_log, error_log
 from interventions.storage import jsonl
-from interventions.storage.store import Admission
+from interventions.storage.queue_file import LogLine
+from interventions.storage.store import Admission, PutResult
 from interventions.times import to_text, utc_now
 
+# What a line says beside the failure. `event` is what people were notified of, `letter` the one in
+# which the failure came.
+ADDED = ("logged_at", "admission", "intervention_id", "reason", "detail", "event", "letter")
 
-def log_failure(home: Path, failure: Entry, admission: Admission) -> None:
-    """One line of `logs/errors/YYYY-MM-DD.jsonl`; never raises."""
+
+def log_line(result: PutResult, letter: str = "") -> LogLine:
+    """The failure as it stands in `logs/errors/YYYY-MM-DD.jsonl`."""
     now = utc_now()
-    try:
-        line = jsonl.encode_with(jsonl.encode_entry(failure), _admission_fields(admission, now))
-        jsonl.append(error_log(home, now.date()), line)
-    except OSError as error:
-        detail = f"the error log cannot be written: {error.strerror or error}"
-        if not admission:
-            # The emergency line is written in any case, with the reason that matters.
-            return
-        log_emergency(home, failure, replace(admission, reason="storage", detail=detail))
+    fields = _fields(result.admission, to_text(now))
+    if result.event:
+        fields["event"] = result.event
+    if letter:
+        fields["letter"] = letter
+    data = jsonl.encode_with(jsonl.encode_entry(result.failure), fields)
+    return LogLine(now.date(), letter, data)
+
+
+def log_failures(home: Path, lines: Iterable[LogLine], *, again: bool = False) -> bool:
+    """False if the log cannot be written; the lines then go to the emergency log. With `again`
+    only the lines that are missing are written, and nowhere else. Never raises."""
+    written = True
+    for day, of_day in groupby(lines, lambda line: line.day):
+        path, data = error_log(home, day), [line.data for line in of_day]
+        try:
+            jsonl.append(path, *(jsonl.lacking(path, data) if again else data))
+        except OSError as error:
+            written = False
+            detail = f"the error log cannot be written: {error.strerror or error}"
+            for failure in () if again else map(json.loads, data):
+                # One that was dropped is in the emergency log in any case, with why it was.
+                if failure["admission"] != "dropped":
+                    _log_emergency(home, {**failure, "reason": "storage", "detail": detail})
+    return written
 
 
 def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
     """One line of the emergency log, durable; failing that, of stderr. Never raises."""
-    line = {**failure, **_admission_fields(admission, utc_now())}
+    _log_emergency(home, {**failure, **_fields(admission, to_text(utc_now()))})
+
+
+def _log_emergency(home: Path, line: dict[str, Any]) -> None:
     try:
         path = emergency_log(home, utc_now().date())
         jsonl.append(path, jsonl.encode(line), durable=True)
@@ -49,9 +73,9 @@ def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
             sys.stderr.flush()
 
 
-def _admission_fields(admission: Admission, now: datetime) -> dict[str, Any]:
+def _fields(admission: Admission, logged_at: str) -> dict[str, Any]:
     return {
-        "logged_at": to_text(now),
+        "logged_at": logged_at,
         "admission": str(admission.kind),
         "intervention_id": admission.intervention_id,
         "reason": admission.reason,

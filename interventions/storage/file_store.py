@@ -26,7 +26,8 @@ from interventions.home import (
 )
 from interventions.storage import jsonl
 from interventions.storage.checked import look, note_checked, read_checked
-from interventions.storage.group_commit import Letter, answer_all
+from interventions.storage.error_log import log_failures, log_line
+from interventions.storage.group_commit import Letter, claim_letters, is_waiting, remove_letters
 from interventions.storage.history import History
 from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import (
@@ -36,6 +37,7 @@ from interventions.storage.queue_file import (
     decode,
     encode,
     read_state,
+    reading,
     storage_error,
 )
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
@@ -99,9 +101,11 @@ class FileStore(History):
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """With those of the last change, whose writer may have been killed before it noted them."""
         state = read_state(self._path)
-        for line in reversed(state.transitions if state else ()):
-            mine = intervention_id in (None, line.get("id")) and line.get("action") != ACTION
-            if mine and not self.is_noted(line):
+        lines = {jsonl.encode(line): line for line in state.transitions} if state else {}
+        with reading(self._journal):
+            late = jsonl.lacking(self._journal, list(lines))
+        for line in (lines[data] for data in reversed(late)):
+            if intervention_id in (None, line.get("id")) and line.get("action") != ACTION:
                 yield line
         yield from super().journal(intervention_id)
 
@@ -121,17 +125,21 @@ class FileStore(History):
         self.catch_up()
         letter = Letter(self._home, failure, limits)
         try:
-            with self._lock.hold(timeout_s, letter.is_answered) as held:
+            with self._lock.hold(timeout_s, letter.poll) as held:
                 if not held:
                     return letter.answer
                 with self._work() as work:
-                    if answer := letter.answer_in(work):
-                        return answer
+                    waiting = work.state.failures
+                    if letter.is_answered(waiting):
+                        return letter.answer
                     # Before it could be put once more.
                     letter.withdraw()
-                    outcome = admit(work, failure, limits, self)
-                    answer_all(self._home, work, lambda other, its: admit(work, other, its, self))
-                return outcome
+                    result = admit(work, failure, limits, self)
+                    work.to_log.append(log_line(result))
+                    answered = {line.letter for line in waiting}
+                    for name, other, its in claim_letters(self._home, answered):
+                        work.to_log.append(log_line(admit(work, other, its, self), name))
+                return result
         except LockTimeoutError:
             if answer := letter.answer_or_withdraw():
                 return answer
@@ -178,7 +186,7 @@ class FileStore(History):
     @contextmanager
     def _work(self, *, restoring: bool = False) -> Iterator[Transaction]:
         """The lock is held."""
-        before = self._current(restoring=restoring)
+        before = self._finish(self._current(restoring=restoring), again=True)
         if not self._swept:
             sweep_temporary(Path(self._target))
             self._swept = True
@@ -187,26 +195,24 @@ class FileStore(History):
         if work.state is before and not (work.to_journal or work.to_archive):
             return
         try:
-            late = [line for line in before.transitions if not self.is_noted(line)]
-            if late and self._note(late):
-                late = []
             archived = mark_of(self._archive)
             try:
                 whole = self._with_all_turns(work.to_archive, before.transitions)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
                 state = _fitted(work)
-                # A transition is made when the state is written that has it; who is killed then
-                # leaves the journal to the next writer.
-                lines = (*late, *work.to_journal)
-                if lines != state.transitions:
-                    state = replace(state, transitions=lines)
+                waiting = (line for line in before.failures if is_waiting(self._home, line))
+                state = replace(
+                    state,
+                    transitions=(*before.transitions, *work.to_journal),
+                    failures=(*waiting, *work.to_log),
+                )
                 self._write(state)
             except BaseException:
                 if work.to_archive:
                     with suppress(OSError):
                         os.truncate(self._archive, archived[1] if archived else 0)
                 raise
-            self._note(work.to_journal)
+            self._finish(state)
         except OSError as error:
             self._cache = _FileCache()
             path = Path(error.filename) if error.filename else self._path
@@ -223,12 +229,21 @@ class FileStore(History):
             for entry in entries
         )
 
-    def _note(self, lines: Sequence[Transition]) -> bool:
-        try:
-            jsonl.append(self._journal, *map(jsonl.encode, lines), durable=True)
-        except OSError:
-            return False  # the queue file has them until they are noted
-        return True
+    def _finish(self, state: QueueState, *, again: bool = False) -> QueueState:
+        """The state without those lines of the last change that are in the journal and in the
+        error log now. A change is made when its state is written: whoever is killed then leaves
+        its lines to the next holder of the lock, who writes what is missing (`again`)."""
+        if state.transitions:
+            lines = [jsonl.encode(line) for line in state.transitions]
+            with suppress(OSError):  # the queue file has them until they are noted
+                lines = jsonl.lacking(self._journal, lines) if again else lines
+                jsonl.append(self._journal, *lines, durable=True)
+                state = replace(state, transitions=())
+        if state.failures and log_failures(self._home, state.failures, again=again):
+            remove_letters(self._home, state.failures)
+            state = replace(state, failures=())
+        self._cache.state = state
+        return state
 
     def _current(self, *, restoring: bool) -> QueueState:
         """The state of the file, parsed only as far as it changed. The lock is held."""

@@ -1,37 +1,33 @@
 """Group commit: failures of writers that wait for the lock, left for its holder.
 
-A letter is a file in `intervention_queue.letters/`. The holder of the lock admits every letter in
-its own transaction, and writes the answers into the queue file itself, beside the entries: what a
-letter asks for and its answer are committed together or not at all, whichever process is killed.
-The writer that waits finds the answer there, and takes its letter away; an answer lasts as long as
-its letter.
+A letter is a file in `intervention_queue.letters/`. The holder of the lock claims every letter and
+admits its failure in its own transaction; the line of the error log, which names the letter, is
+committed with it. Once the line is in the log the letter is taken away, by this holder or the next
+one: so its writer knows that the log says what became of the failure.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from interventions.entry import Entry, complete
 from interventions.errors import StorageError
-from interventions.home import open_private, queue_file
+from interventions.home import error_logs, open_private, queue_file
 from interventions.storage import jsonl
-from interventions.storage.error_log import log_failure
-from interventions.storage.history import History
-from interventions.storage.queue_file import read_state
-from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult, Transaction
+from interventions.storage.error_log import ADDED
+from interventions.storage.queue_file import LogLine, read_state
+from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult
+from interventions.times import utc_now
 
-KEY = "letters"
 # A writer that was killed leaves its letter behind; no writer waits for the lock this long.
 FORGOTTEN_AFTER_S = 600
-_TAIL_BYTES = 1 << 16
 # Put by the holder of the lock, with its next write.
 _CLAIMED = ".claimed"
 _GRACE_S = 1.0
@@ -46,31 +42,44 @@ class Letter:
     def __init__(self, home: Path, failure: Entry, limits: Limits) -> None:
         self._home, self._failure, self._limits = home, failure, limits
         self._path: Path | None = None
+        self._since = utc_now().date().isoformat()
 
-    def is_answered(self) -> bool:
-        """Whether a holder of the lock has put the failure; `answer` says what became of it. Asked
-        for the first time, it leaves the letter."""
+    def poll(self) -> bool:
+        """`is_answered`; asked for the first time, it leaves the letter."""
         if self._path is None:
             self.post()
-        if self._path is None or not _claimed(self._path).exists():
-            return False
-        queue_path = queue_file(self._home)
-        answer = _last_answers(queue_path).get(self._path.name)
-        if answer is None:
-            return False
-        entries: Iterable[Entry] = ()
-        if answer["event"]:
-            with suppress(StorageError):  # the put is committed; only the notification goes without
-                state = read_state(queue_path)
-                entries = state.entries if state else ()
-        self.answer = _as_result(answer, self._failure, entries)
-        return True
+        return self.is_answered()
 
-    def answer_in(self, work: Transaction) -> PutResult | None:
-        """The same from a transaction, which knows it for certain."""
-        name = self._path.name if self._path else ""
-        answer = _answers(work.state.extra).get(name)
-        return _as_result(answer, self._failure, work.state.entries) if answer else None
+    def is_answered(self, lines: Iterable[LogLine] = ()) -> bool:
+        """Whether a holder of the lock has put the failure; `answer` says what became of it.
+        `lines` are those that could not be written into the log."""
+        if self._path is None:
+            return False
+        name = self._path.name
+        line = next((line.data for line in lines if line.letter == name), None)
+        if line is None and not (self._path.exists() or _claimed(self._path).exists()):
+            line = self._logged(b'"letter":"%s"}' % name.encode())
+        if line is not None:
+            self.answer = self._result(line)
+        return line is not None
+
+    def _logged(self, ending: bytes) -> bytes | None:
+        """The line of a day's log; the names of the emergency logs come after all days."""
+        logs = [path for path in error_logs(self._home) if self._since <= path.stem < "e"]
+        return next(filter(None, (jsonl.last_line(path, ending) for path in logs)), None)
+
+    def _result(self, line: bytes) -> PutResult:
+        record = jsonl.parse_line(line) or {}
+        failure = cast(Entry, {name: record[name] for name in record if name not in ADDED})
+        kind, holder = AdmissionKind(record["admission"]), record["intervention_id"]
+        entry, event = None, record.get("event", "")
+        if event:
+            with suppress(StorageError):  # the put is committed; only the notification goes without
+                state = read_state(queue_file(self._home))
+                entries = state.entries if state else ()
+                entry = next((entry for entry in entries if entry["id"] == holder), None)
+        admission = Admission(kind, holder, record["reason"], record["detail"])
+        return PutResult(failure, admission, entry, event)
 
     def post(self) -> None:
         """A letter that cannot be written is none: its writer simply waits for the lock."""
@@ -89,9 +98,8 @@ class Letter:
 
     def withdraw(self) -> None:
         if self._path is not None:
-            for path in (self._path, _claimed(self._path)):
-                with suppress(OSError):
-                    path.unlink()
+            _remove(self._path)
+            self._path = None
 
     def answer_or_withdraw(self) -> PutResult | None:
         """For a writer whose time is up: one letter is not both put and given back."""
@@ -109,20 +117,32 @@ class Letter:
         return self.answer
 
 
-def answer_all(home: Path, work: Transaction, admit: Callable[[Entry, Limits], PutResult]) -> None:
-    """Put the failure of every letter into the transaction. The lock is held."""
-    before = _answers(work.state.extra)
-    paths = _letters(letters_folder(home))
-    if not paths and not before:
+def claim_letters(home: Path, answered: Collection[str]) -> Iterator[tuple[str, Entry, Limits]]:
+    """(name, failure, limits) of each letter but those that are `answered`. The lock is held."""
+    folder = letters_folder(home)
+    try:
+        found = os.listdir(folder)  # noqa: PTH208 - in every put
+    except OSError:
         return
-    answers = {path.name: before[path.name] for path in paths if path.name in before}
-    for path in paths:
-        if path.name in answers or (letter := _open(path)) is None:
-            _forget_if_old(home, path, answers.get(path.name))
-        elif _claim(path):
-            answers[path.name] = _as_answer(admit(*letter))
-    extra = {key: value for key, value in work.state.extra.items() if key != KEY}
-    work.state = replace(work.state, extra={**extra, KEY: answers} if answers else extra)
+    # A holder of the lock may have got as far as a claim and no further.
+    for name in sorted({name.removesuffix(_CLAIMED) for name in found}.difference(answered)):
+        path = folder / name
+        with suppress(OSError):
+            path.rename(_claimed(path))
+        if letter := _open(_claimed(path)):
+            yield name, *letter
+
+
+def remove_letters(home: Path, lines: Iterable[LogLine]) -> None:
+    """Those whose failures are in the error log."""
+    for line in lines:
+        if line.letter:
+            _remove(letters_folder(home) / line.letter)
+
+
+def is_waiting(home: Path, line: LogLine) -> bool:
+    """Whether a letter asks for it."""
+    return bool(line.letter) and _claimed(letters_folder(home) / line.letter).exists()
 
 
 @lru_cache(maxsize=16)
@@ -130,100 +150,25 @@ def letters_folder(home: Path) -> Path:
     return queue_file(home).with_suffix(".letters")
 
 
-def _letters(folder: Path) -> list[Path]:
-    """Claimed or not, by the names that their writers gave them."""
-    try:
-        found = os.listdir(folder)  # noqa: PTH208 - in every put
-    except OSError:
-        return []
-    return [folder / name for name in sorted({name.removesuffix(_CLAIMED) for name in found})]
-
-
 def _claimed(path: Path) -> Path:
     return path.with_name(path.name + _CLAIMED)
 
 
-def _claim(path: Path) -> bool:
-    """False when its writer has just given up. It may be claimed already, by a holder of the lock
-    that got so far and no further."""
-    with suppress(OSError):
-        path.rename(_claimed(path))
-    return _claimed(path).exists()
+def _remove(path: Path) -> None:
+    for each in (path, _claimed(path)):
+        with suppress(OSError):
+            each.unlink()
 
 
 def _open(path: Path) -> tuple[Entry, Limits] | None:
-    """None for a letter that is still being written, or is none."""
+    """None for a letter that is gone, or is none; it goes when it is old."""
     try:
-        letter = jsonl.decode(_where(path).read_text("utf-8"))
+        if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER_S:
+            path.unlink()
+            return None
+        letter = jsonl.decode(path.read_text("utf-8"))
         failure = complete(letter["failure"])
         limits = Limits(**letter["limits"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return (failure, limits) if failure["fingerprint"] else None
-
-
-def _where(path: Path) -> Path:
-    return _claimed(path) if _claimed(path).exists() else path
-
-
-def _forget_if_old(home: Path, path: Path, answer: dict[str, Any] | None) -> None:
-    """Its writer was killed. A failure that was put gets the line of the log that was not written
-    any more."""
-    with suppress(OSError, StorageError):
-        if time.time() - _where(path).stat().st_mtime <= FORGOTTEN_AFTER_S:
-            return
-        if answer is not None and (letter := _open(path)) is not None:
-            result = _as_result(answer, letter[0])
-            if not History(home).is_logged(result.failure["id"]):
-                log_failure(home, result.failure, result.admission)
-        _where(path).unlink()
-
-
-def _last_answers(queue_path: Path) -> dict[str, Any]:
-    """From the last line of the queue file, which is where its writers put them."""
-    try:
-        with queue_path.open("rb") as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL_BYTES, 0))
-            data = file.read()
-        tail = json.loads(b"{" + data.rstrip().rpartition(b"\n")[2].removeprefix(b"], "))
-    except (OSError, ValueError):
-        return {}
-    return _answers(tail)
-
-
-def _answers(fields: dict[str, Any]) -> dict[str, Any]:
-    """Of the queue file, which somebody may have edited."""
-    answers = fields.get(KEY)
-    found = answers if isinstance(answers, dict) else {}
-    return {name: answer for name, answer in found.items() if _is_answer(answer)}
-
-
-def _is_answer(answer: Any) -> bool:
-    whole = isinstance(answer, dict) and answer.keys() >= _SAID
-    return whole and answer["kind"] in tuple(AdmissionKind) and isinstance(answer["failure"], dict)
-
-
-_SAID = {"kind", "id", "reason", "detail", "failure", "event"}
-_MARKED = ("id", "regression_of", "regression_note")
-
-
-def _as_answer(result: PutResult) -> dict[str, Any]:
-    failure, admission = result.failure, result.admission
-    return {
-        "kind": str(admission.kind),
-        "id": admission.intervention_id,
-        "reason": admission.reason,
-        "detail": admission.detail,
-        "failure": {name: failure.get(name) for name in _MARKED if name in failure},
-        "event": result.event,
-    }
-
-
-def _as_result(answer: dict[str, Any], failure: Entry, entries: Iterable[Entry] = ()) -> PutResult:
-    admission = Admission(
-        AdmissionKind(answer["kind"]), answer["id"], answer["reason"], answer["detail"]
-    )
-    entry = next((entry for entry in entries if entry["id"] == answer["id"]), None)
-    return PutResult(
-        cast(Entry, {**failure, **answer["failure"]}), admission, entry, answer["event"]
-    )

@@ -151,11 +151,6 @@ class History:
             yield from cast(Iterator[Transition], self._lines(self._journal, rows))
             before = rows[-1][0]
 
-    def is_noted(self, line: Transition) -> bool:
-        name = line.get("transition_id")
-        sql = "SELECT 1 FROM transition WHERE name = ?"
-        return bool(self._rows(sql, name, files=(self._journal,)))
-
     def moved_turns(self, intervention_id: str) -> Iterator[Transition]:
         """The lines with turns of this entry that are not in the queue file, the oldest first."""
         sql = "SELECT at, length FROM transition WHERE id = ? AND action = 'turns' ORDER BY at"
@@ -218,9 +213,6 @@ class History:
             " ORDER BY id <> ?1, log, at"
         )
         return self._logged(self._rows(sql, intervention_id))
-
-    def is_logged(self, failure_id: str) -> bool:
-        return bool(self._rows("SELECT 1 FROM failure WHERE id = ? AND log > ''", failure_id))
 
     def holder(self, failure_id: str) -> str | None:
         sql = (

@@ -18,6 +18,7 @@ from typing import Any
 from interventions.home import open_private
 
 _BLOCK_BYTES = 1 << 18
+_END_BYTES = 1 << 16
 _MAX_DEPTH = 400
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -118,6 +119,31 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
             base, rest = base + begin, data[begin:]
     if parse_line(rest) is not None:
         yield base, rest
+
+
+def lacking(path: Path, wanted: Sequence[bytes]) -> list[bytes]:
+    """Those of the lines that do not stand near the end of the file. Raises OSError."""
+    tail = _end(path, sum(map(len, wanted)) + _END_BYTES)
+    return [line for line in wanted if line not in tail]
+
+
+def last_line(path: Path, ending: bytes) -> bytes | None:
+    """The last line that ends so. Raises OSError."""
+    for most in (_END_BYTES, None):
+        before, found, _ = _end(path, most).rpartition(ending + b"\n")
+        if found and (most is None or b"\n" in before):
+            return before.rpartition(b"\n")[2] + ending
+    return None
+
+
+def _end(path: Path, most: int | None) -> bytes:
+    try:
+        with path.open("rb") as file:
+            if most is not None:
+                file.seek(max(os.fstat(file.fileno()).st_size - most, 0))
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def ends_with(path: Path, at: int, ending: bytes) -> bool:

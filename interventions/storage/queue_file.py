@@ -6,32 +6,46 @@ beside other writers. Any other layout of the same JSON is read as well, only sl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from interventions.entry import Entry, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.storage import jsonl
+from interventions.times import from_text
 
 VERSION = 1
 REBUILD = "run `interventions doctor`: it rebuilds the queue from the logs"
 _HEAD = b'{"version": 1, "interventions": ['
-_KNOWN = ("version", "interventions", "transitions", "dropped", "admitted")
+# `letters` was written by versions before.
+_KNOWN = ("version", "interventions", "transitions", "failures", "dropped", "admitted", "letters")
 
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
+
+
+class LogLine(NamedTuple):
+    """Of the error log of that day; `letter` is the one in which the failure came."""
+
+    day: date
+    letter: str
+    data: bytes
 
 
 @dataclass(frozen=True)
 class QueueState:
     """All that is in the queue, in the order in which it was accepted.
 
-    `dropped` counts by reason, `admitted` by kind. `transitions` are those of the last change.
-    `extra` is what a newer version wrote beside them. `unusable` are entries that a hand or another
-    program has damaged, each with what is wrong. Nothing in it may be changed in place.
+    `dropped` counts by reason, `admitted` by kind. `transitions` and `failures` are the lines that
+    the last change has in the journal and in the error log: whoever made it may have been killed
+    before it wrote them there. `extra` is what a newer version wrote beside them. `unusable` are
+    entries that a hand or another program has damaged, each with what is wrong. Nothing in it may
+    be changed in place.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -39,6 +53,7 @@ class QueueState:
     admitted: dict[str, int] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     transitions: tuple[Transition, ...] = ()
+    failures: tuple[LogLine, ...] = ()
     unusable: tuple[tuple[Any, str], ...] = ()
 
 
@@ -53,8 +68,9 @@ def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
     rows = [line for _, line in lines.values()]
     rows += [jsonl.encode(row) for row, _ in state.unusable]
     end = jsonl.encode(tail)[1:]
+    if state.failures:
+        end = b'"failures":[' + b",".join(line.data for line in state.failures) + b"],\n" + end
     if state.transitions:
-        # On a line of their own: waiting writers look for their answers in the last one alone.
         end = jsonl.encode({"transitions": state.transitions})[1:-1] + b",\n" + end
     return (head, b"\n" if rows else b"", b",\n".join(rows), b"\n], ", end, b"\n"), lines
 
@@ -125,14 +141,24 @@ def _state(entries: Sequence[Entry], document: dict[str, Any]) -> QueueState:
         _counts(document.get("dropped")),
         _counts(document.get("admitted")),
         extra,
-        _transitions(document.get("transitions")),
+        # What a hand made of these lines is none.
+        tuple(
+            cast(Transition, t) for t in _listed(document.get("transitions")) if is_transition(t)
+        ),
+        tuple(filter(None, map(_log_line, _listed(document.get("failures"))))),
     )
 
 
-def _transitions(value: object) -> tuple[Transition, ...]:
-    """Those of the last change; what a hand made of them is none."""
-    lines = value if isinstance(value, list) else []
-    return tuple(cast(Transition, line) for line in lines if is_transition(line))
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _log_line(line: Any) -> LogLine | None:
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        letter = line.get("letter", "")
+        if re.fullmatch("[0-9a-f]*", letter):
+            return LogLine(from_text(line["logged_at"]).date(), letter, jsonl.encode(line))
+    return None
 
 
 def is_transition(line: object) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from interventions.entry import MOST, Entry, Transition, closed_at, is_open
 from interventions.errors import ArgumentError, expect
-from interventions.storage.queue_file import QueueState
+from interventions.storage.queue_file import LogLine, QueueState
 from interventions.times import from_text
 
 
@@ -107,12 +107,14 @@ class Transaction:
     """What one holder of the lock reads and wants written.
 
     Leaving the `with` block without an exception writes the archive, the new state together with
-    the lines of the journal, and then the journal; what changed nothing writes nothing.
+    the lines of the journal and of the error log, and then these; what changed nothing writes
+    nothing.
     """
 
     state: QueueState
     to_archive: list[Entry] = field(default_factory=list)
     to_journal: list[Transition] = field(default_factory=list)
+    to_log: list[LogLine] = field(default_factory=list)
     # The archive is written first, and whoever is killed then leaves there what was not done: an
     # entry leaves the queue with a later change than its own.
     changed: dict[str, Entry] = field(default_factory=dict)
@@ -169,7 +171,8 @@ class Store(Protocol):
         CorruptQueueError if the state was lost, but for who restores it."""
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
-        """`admit` one failure in a transaction, perhaps together with those of other waiters."""
+        """`admit` one failure in a transaction, perhaps together with those of other waiters, and
+        write it into the error log."""
 
     def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id. The archive has the closed entries that had to leave the queue."""

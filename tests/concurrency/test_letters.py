@@ -15,6 +15,8 @@ from interventions.home import queue_file
 from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter
 from tests.error_log import error_lines
 
+KEYS = {"version", "interventions", "dropped", "admitted", "failures"}
+
 
 def request(name: str) -> InterventionRequest:
     return InterventionRequest(
@@ -67,7 +69,7 @@ def test_one_write_commits_all_who_wait_and_each_gets_its_answer(home: Path) -> 
     assert len(list(error_lines(home))) == 7
     assert letters(home) == []
     first.put(request("last"))
-    assert "letters" not in json.loads(queue_file(home).read_text())
+    assert json.loads(queue_file(home).read_text()).keys() == KEYS
 
 
 def test_each_letter_has_the_limits_of_its_writer(home: Path) -> None:
@@ -86,23 +88,29 @@ def test_each_letter_has_the_limits_of_its_writer(home: Path) -> None:
     assert queue.health()["dropped"] == {"queue_full": 1}
 
 
-def test_the_letter_of_a_writer_that_died_is_put_once_and_then_forgotten(home: Path) -> None:
+def test_the_letter_of_a_writer_that_died_is_put_and_logged_once(home: Path) -> None:
     queue = InterventionQueue(home)
     queue.put(request("first"))
     failure = {**queue.entries()[0], "id": "int_20260104_103000_dead00", "session_id": "dead"}
     Letter(home, cast(Entry, failure), queue.limits).post()
-    (name,) = (path.name for path in letters(home))
     for number in range(3):
         queue.put(request(f"later{number}"))
     dead = [entry for entry in queue.entries() if entry["session_id"] == "dead"]
     assert len(dead) == 1
+    assert letters(home) == []
+    assert [line["session_id"] for line in error_lines(home)].count("dead") == 1
+
+
+def test_an_old_letter_is_nobodys(home: Path) -> None:
+    queue = InterventionQueue(home)
+    queue.put(request("first"))
+    failure = {**queue.entries()[0], "id": "int_20260104_103000_dead00", "session_id": "dead"}
+    Letter(home, cast(Entry, failure), queue.limits).post()
     long_ago = time.time() - FORGOTTEN_AFTER_S - 1
     os.utime(letters(home)[0], (long_ago, long_ago))
     queue.put(request("x"))
-    queue.put(request("y"))
     assert letters(home) == []
-    assert name not in queue_file(home).read_text()
-    assert sum(1 for entry in queue.entries() if entry["session_id"] == "dead") == 1
+    assert sorted(entry["session_id"] for entry in queue.entries()) == ["first", "x"]
 
 
 def test_a_half_written_letter_harms_nobody(home: Path) -> None:

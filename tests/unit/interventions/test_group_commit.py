@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,14 @@ import pytest
 from interventions import InterventionQueue
 from interventions.admission.preparation import prepare
 from interventions.entry import Entry
-from interventions.home import lock_file, queue_file
+from interventions.home import error_log, lock_file, queue_file
 from interventions.storage import file_store as file_store_module
 from interventions.storage import group_commit as letters_module
+from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.file_store import FileStore
-from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter, answer_all
-from interventions.storage.store import Limits, PutResult, Transaction
+from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter, claim_letters
+from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult
+from interventions.times import utc_now
 from tests.error_log import error_lines
 
 LIMITS = Limits(50, 5, 10)
@@ -45,10 +46,10 @@ def test_half_a_letter_goes_when_it_is_old(queue: InterventionQueue, make, home:
     (path,) = folder(home).iterdir()
     path.write_bytes(path.read_bytes()[:50])
     queue.put(make())
-    assert path.exists()
+    assert len(list(folder(home).iterdir())) == 1
     make_old(home)
     queue.put(make())
-    assert not path.exists()
+    assert list(folder(home).iterdir()) == []
     assert len(queue.entries()) == 2
 
 
@@ -56,24 +57,56 @@ def test_a_letter_that_cannot_be_written_whole_is_none(
     make, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters_module.os, "write", lambda fd, data: 3)
-    assert not Letter(home, prepare(make(), home), LIMITS).is_answered()
+    assert not Letter(home, prepare(make(), home), LIMITS).poll()
     assert list(folder(home).iterdir()) == []
 
 
 def test_a_writer_that_died_gets_its_line_in_the_log(
     queue: InterventionQueue, make, home: Path
 ) -> None:
-    failure = prepare(make(error_message="left alone"), home)
-    post(home, failure)
-    queue.put(make())
-    assert len(queue.entries()) == 2
-    make_old(home)
+    post(home, prepare(make(error_message="left alone"), home))
     for _ in range(3):
         queue.put(make())
     assert list(folder(home).iterdir()) == []
     lines = [line for line in error_lines(home) if line["error_message"] == "left alone"]
     assert [line["admission"] for line in lines] == ["accepted"]
+    assert len(queue.entries()) == 4
+
+
+def test_a_letter_outlives_its_holder_only_until_the_next(
+    make, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder is killed after the queue file, or after the log: the failure is put once."""
+    letters = []
+    for name in ("remove_letters", "log_failures"):
+        letters.append(post(home, prepare(make(error_message=name), home)))
+        with monkeypatch.context() as killed:
+            killed.setattr(file_store_module, name, lambda *_, **__: None)
+            InterventionQueue(home).put(make())
+        assert not letters[-1].is_answered()
+        assert len(list(folder(home).iterdir())) == 1
+        with InterventionQueue(home).store.transaction(20):
+            pass
+        assert letters[-1].is_answered()
+    assert [letter.answer.admission.kind for letter in letters] == ["accepted", "accepted"]
+    assert len(InterventionQueue(home).entries()) == len(list(error_lines(home))) == 4
+
+
+def test_without_a_log_each_letter_is_put_once_all_the_same(
+    queue: InterventionQueue, make, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = [post(home, prepare(make(), home)) for _ in range(2)]
+    log = error_log(home, utc_now().date())
+    log.mkdir(parents=True)
+    for _ in range(3):
+        assert InterventionQueue(home).put(make())
     assert len(queue.entries()) == 5
+    with queue.store.transaction(20) as work:
+        assert all(letter.is_answered(work.state.failures) for letter in letters)
+    log.rmdir()
+    assert queue.put(make())
+    assert all(letter.is_answered() for letter in letters)
+    assert len(queue.entries()) == 6
 
 
 def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
@@ -85,14 +118,12 @@ def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
     gave_up = threading.Event()
     write, give_up = FileStore._write, Letter.answer_or_withdraw
 
-    def once_there(
-        home: Path, work: Transaction, admit: Callable[[Entry, Limits], PutResult]
-    ) -> None:
+    def once_there(home: Path, answered: Collection[str]) -> Iterator[tuple[str, Entry, Limits]]:
         while not (folder(home).is_dir() and any(folder(home).iterdir())):
             time.sleep(0.001)
         while not letters_module._open(next(folder(home).iterdir())):
             time.sleep(0.001)
-        answer_all(home, work, admit)
+        yield from claim_letters(home, answered)
 
     def late(store: FileStore, state: object) -> None:
         assert gave_up.wait(10)
@@ -102,7 +133,7 @@ def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
         gave_up.set()
         return give_up(letter)
 
-    monkeypatch.setattr(file_store_module, "answer_all", once_there)
+    monkeypatch.setattr(file_store_module, "claim_letters", once_there)
     monkeypatch.setattr(FileStore, "_write", late)
     monkeypatch.setattr(Letter, "answer_or_withdraw", noticed)
     admissions = []
@@ -120,11 +151,13 @@ def test_a_writer_whose_time_is_up_while_its_letter_is_committed_hears_of_it(
 def test_a_committed_put_is_not_dropped_because_the_answer_cannot_be_looked_up(
     make, home: Path
 ) -> None:
-    letter = post(home, prepare(make(), home))
+    letter = post(home, failure := prepare(make(), home))
     (path,) = folder(home).iterdir()
-    path.rename(path.with_name(path.name + ".claimed"))
-    answer = {"kind": "accepted", "id": "int_x", "reason": "", "detail": "", "failure": {}}
-    tail = json.dumps({"letters": {path.name: {**answer, "event": "new_critical"}}})
-    queue_file(home).write_text("{ damaged meanwhile\n], " + tail[1:])
+    admission = Admission(AdmissionKind.ACCEPTED, "int_x")
+    result = PutResult(failure, admission, failure, "new_critical")
+    log_failures(home, [log_line(result, path.name)])
+    path.unlink()
+    queue_file(home).write_text("damaged meanwhile")
     assert letter.is_answered()
-    assert (letter.answer.admission.kind, letter.answer.entry) == ("accepted", None)
+    assert (letter.answer.admission, letter.answer.entry) == (admission, None)
+    assert letter.answer.failure == failure

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,16 @@ from interventions.cli.main import app
 from interventions.doctor import examine
 from interventions.home import (
     archive_file,
-    error_log_folder,
     queue_file,
     state_folder,
     transitions_file,
 )
 from interventions.recovery import recover
-from interventions.storage import jsonl
+from interventions.storage import file_store, jsonl
 from interventions.storage.file_store import FileStore
 from monitor.core.snapshot import TroubleKind
 from monitor.core.source import LiveSource
+from tests.error_log import error_lines
 
 EMPTY = '{"version": 1, "interventions": [], "dropped": {}}'
 
@@ -92,12 +93,56 @@ def test_every_question_tells_of_a_loss_until_it_is_mended(
     assert len(recover(queue, lost=False).put) == (damage != "without one")
 
 
-def test_what_a_person_changed_is_rebuilt_though_its_writer_was_killed_before_it_logged_it(
-    home: Path, queue: InterventionQueue, make
+@contextmanager
+def killed_before_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if the writers in it were killed between the queue file and the error log."""
+    with monkeypatch.context() as killed:
+        killed.setattr(file_store, "log_failures", lambda *_, **__: False)
+        yield
+
+
+def error_log_of(home: Path) -> list[str]:
+    return [line["intervention_id"] for line in error_lines(home)]
+
+
+def test_the_next_holder_of_the_lock_logs_what_a_killed_writer_did_not(
+    home: Path, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = queue.put(make()).intervention_id
-    for path in error_log_folder(home).iterdir():
-        path.unlink()
+    with killed_before_the_log(monkeypatch):
+        name = InterventionQueue(home).put(make()).intervention_id
+    assert error_log_of(home) == []
+    queue = InterventionQueue(home)
+    second = queue.put(make()).intervention_id
+    InterventionQueue(home).put(make())
+    assert error_log_of(home)[:2] == [name, second]
+    assert len(error_log_of(home)) == 3
+    before = queue.entries()
+    queue_file(home).unlink()
+    assert recover(queue, lost=True).restored == [entry["id"] for entry in before]
+    assert queue.entries() == before
+
+
+def test_an_occurrence_whose_writer_was_killed_is_not_lost_with_the_file(
+    home: Path, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = InterventionQueue(home, max_per_session=1)
+    queue.put(make(session_id="s"))
+    with killed_before_the_log(monkeypatch):
+        InterventionQueue(home, max_per_session=1).put(make(session_id="s", severity="critical"))
+    queue.assign("last", "ada")
+    (before,) = queue.entries()
+    queue_file(home).write_bytes(queue_file(home).read_bytes()[:50])
+    examine(queue, mend=True)
+    (after,) = queue.entries()
+    assert (after["occurrences"], after["severity"], after["owner"]) == (2, "critical", "ada")
+    assert after["merged"][0]["fingerprint"] == before["merged"][0]["fingerprint"]
+
+
+def test_what_a_person_changed_is_rebuilt_though_its_writer_was_killed_before_it_logged_it(
+    home: Path, queue: InterventionQueue, make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with killed_before_the_log(monkeypatch):
+        name = InterventionQueue(home).put(make()).intervention_id
     before = queue.assign(name, "ada")
     queue_file(home).write_bytes(b"")
     recover(InterventionQueue(home), lost=True)
@@ -172,7 +217,7 @@ def test_a_change_that_its_writer_could_not_note_any_more_is_noted_by_the_next(
     """As if it was killed between the queue file and the journal."""
     name = queue.put(make()).intervention_id
     with monkeypatch.context() as patch:
-        patch.setattr(FileStore, "_note", lambda *_: False)
+        patch.setattr(FileStore, "_finish", lambda store, state, again=False: state)
         queue.resolve(name, "done")
         assert not transitions_file(home).exists()
         assert [line["action"] for line in queue.journal(name)] == ["resolve"]
@@ -314,8 +359,7 @@ def test_an_entry_whose_writer_was_killed_before_its_log_line_comes_back(
     home: Path, make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = InterventionQueue(home, max_per_session=1)
-    with monkeypatch.context() as killed:
-        killed.setattr("interventions.queue.log_failure", lambda *_: None)
+    with killed_before_the_log(monkeypatch):
         name = queue.put(make(session_id="s")).intervention_id
     for _ in range(2):
         assert queue.put(make(session_id="s", severity="critical")).intervention_id == name
@@ -324,7 +368,7 @@ def test_an_entry_whose_writer_was_killed_before_its_log_line_comes_back(
         queue.entries()
     assert recover(queue, lost=True).restored == [name]
     (entry,) = queue.entries()
-    assert (entry["severity"], entry["occurrences"]) == ("critical", 2)
+    assert (entry["severity"], entry["occurrences"]) == ("critical", 3)
 
 
 def test_an_id_of_the_archive_is_not_given_twice(home: Path, make) -> None:
