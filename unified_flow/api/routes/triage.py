@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -20,10 +20,13 @@ from interventions.view.groups import entry_view
 from interventions.view.query import parse
 from unified_flow.api import problems
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep, require_triage_token
+from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
+from unified_flow.engine.dead_turns import report_dead_turns
 from unified_flow.engine.telemetry.query_log import PhaseLine
+from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
@@ -120,6 +123,33 @@ class RetryRequest(TransitionRequest):
     )
 
 
+class ResumeTurnRequest(BaseModel):
+    """For writes that the turn has begun or done: run them again, or take them as done."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
+    note: str = Field(default="resumed over HTTP", min_length=1, max_length=2000)
+    rerun_tools: bool = False
+    tools_done: bool = False
+
+    @property
+    def to_resume(self) -> ResumeRequest:
+        return ResumeRequest(via=VIA, **self.model_dump())
+
+
+class RecoveredTurn(BaseModel):
+    turn_id: int
+    outcome: Literal["passed", "failed", "skipped"] = Field(
+        description="skipped: the first one failed, or it runs again elsewhere"
+    )
+    status: str | None = Field(default=None, description="of a turn that passed")
+
+
+class Recovery(BaseModel):
+    turns: list[RecoveredTurn] = Field(description="those that were cut off, the oldest first")
+
+
 class RetriedTurn(BaseModel):
     """How the turn of a retried intervention ended."""
 
@@ -164,6 +194,58 @@ def show_turn(
     if found is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
     return TurnView.of(found)
+
+
+@router.post("/turns/recover", responses=errors(408, 413, 415, 422))
+async def recover_turns(
+    request: Request, state: StateDep, exchange: ExchangeDep, body: ResumeTurnRequest
+) -> Recovery:
+    """Let every turn go on that was cut off: its process died, or it was stopped. One goes first;
+    if it fails again, the others wait. Turns whose process died are reported as a failure."""
+    services = state.services
+    found = await TurnArchive(services.turns).cut_off()
+    ids = sorted(row["turn_id"] for row in found)
+    await report_dead_turns(services.turns, services.queue, services.query_log, among=ids)
+
+    async def all_of_them() -> Recovery:
+        recovered: list[RecoveredTurn] = []
+        for turn_id in ids:
+            go_on = not recovered or recovered[0].outcome != "failed"
+            recovered.append(
+                await _recovered(state, exchange, turn_id, body)
+                if go_on
+                else RecoveredTurn(turn_id=turn_id, outcome="skipped")
+            )
+        return Recovery(turns=recovered)
+
+    return await state.running.while_connected(all_of_them(), request.receive)
+
+
+async def _recovered(
+    state: AppState, exchange: HttpExchange, turn_id: int, body: ResumeTurnRequest
+) -> RecoveredTurn:
+    try:
+        resumed = await retry(state, exchange, turn_id, body.to_resume)
+    except (TurnBusyError, NoSuchTurnError):
+        return RecoveredTurn(turn_id=turn_id, outcome="skipped")
+    except (ProblemError, NotResumableError):
+        return RecoveredTurn(turn_id=turn_id, outcome="failed")
+    return RecoveredTurn(turn_id=turn_id, outcome="passed", status=resumed.status)
+
+
+@router.post("/turns/{turn}/resume", responses=errors(404, 408, 409, 413, 415, 422, 429))
+async def resume(
+    request: Request,
+    state: StateDep,
+    exchange: ExchangeDep,
+    turn: Annotated[int, Path(ge=1)],
+    body: ResumeTurnRequest,
+) -> RetriedTurn:
+    """Let a turn go on that failed or was cut off. 409 if it fails again, runs, or cannot go on."""
+    resumed = await state.running.while_connected(
+        retry(state, exchange, turn, body.to_resume), request.receive
+    )
+    return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
 
 
 @interventions.get("")

@@ -1,0 +1,71 @@
+"""An operator's day with real processes: a killed service and its restart, and a full disk."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+
+from tests.answers import COMPLETE, SEARCH, every_phase_by_model, script
+from tests.api.service import Service, model_flags, serving, until
+from tests.servers.model_server import ModelServer, hang, status
+
+pytestmark = every_phase_by_model
+
+SETTINGS = '[serve]\nrate_limit = "off"\nshutdown_grace_s = 0\n'
+
+
+def ask_in_vain(service: Service, session_id: str | None) -> None:
+    with suppress(httpx.HTTPError):
+        service.ask(session_id=session_id)
+
+
+def test_what_a_killed_service_was_at_is_told_and_recovered_over_http(
+    folder: Path, docs: Path
+) -> None:
+    with ModelServer(script(reflection=hang())) as model:
+        flags = model_flags(model.url)
+        with (
+            serving(folder, *flags, docs=docs, settings=SETTINGS) as service,
+            ThreadPoolExecutor() as pool,
+        ):
+            for session_id in ("s1", "s2", None):
+                pool.submit(ask_in_vain, service, session_id)
+            until(lambda: model.phases.count("reflection") == 3, "the turns do not run")
+            service.process.send_signal(signal.SIGKILL)
+            service.process.wait()
+        model.script = script(planner=[SEARCH, COMPLETE] * 3)
+        with serving(folder, *flags, docs=docs, settings=SETTINGS) as service:
+            lines = [line for line in service.log if line["type"] == "ProcessDied"]
+            assert len(lines) == 3
+            # One for each phase that ran; of the question without a session only its beginning
+            # was on the disk.
+            waiting = service.triage("GET", "/interventions").json()["interventions"]
+            assert {entry["error_type"] for entry in waiting} == {"ProcessDied"}
+            assert {line["intervention_id"] for line in lines} == {e["id"] for e in waiting}
+
+            recovered = service.triage("POST", "/turns/recover", json={"by": "ada"}).json()["turns"]
+            assert [turn["outcome"] for turn in recovered] == ["passed"] * 3
+            assert {turn["status"] for turn in recovered} == {"answered"}
+            again = service.triage("POST", "/turns/recover", json={}).json()
+            assert again == {"turns": []}
+            assert service.triage("GET", "/interventions").json()["interventions"] == []
+
+
+def test_a_failed_turn_goes_on_by_its_number(folder: Path, docs: Path) -> None:
+    with (
+        ModelServer(script(synthesis=status(500))) as model,
+        serving(folder, *model_flags(model.url), docs=docs, settings=SETTINGS) as service,
+    ):
+        assert service.ask(session_id="s1").status_code == 502
+        assert service.http.post("/turns/1/resume", json={}).status_code == 401
+        again = service.triage("POST", "/turns/1/resume", json={})
+        assert (again.status_code, again.json()["code"]) == (409, "VALIDATION_ERROR")
+        model.script = script()
+        done = service.triage("POST", "/turns/1/resume", json={"note": "the model is back"})
+        assert done.json() == {"turn_id": 1, "status": "answered"}
+        assert service.triage("GET", "/interventions").json()["interventions"] == []
+        assert service.triage("POST", "/turns/7/resume", json={}).status_code == 409
