@@ -412,6 +412,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/turns/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Recover Turns
+         * @description Let every turn go on that was cut off: its process died, or it was stopped. One goes first;
+         *     if it fails again, the others wait. Turns whose process died are reported as a failure.
+         */
+        post: operations["recover_turns_turns_recover_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/turns/{turn}": {
         parameters: {
             query?: never;
@@ -426,6 +447,26 @@ export interface paths {
         get: operations["show_turn_turns__turn__get"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/turns/{turn}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume
+         * @description Let a turn go on that failed or was cut off. 409 if it fails again, runs, or cannot go on.
+         */
+        post: operations["resume_turns__turn__resume_post"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1176,6 +1217,30 @@ export interface components {
             /** Total Results */
             total_results: number;
         };
+        /** RecoveredTurn */
+        RecoveredTurn: {
+            /**
+             * Outcome
+             * @description skipped: the first one failed, or it runs again elsewhere
+             * @enum {string}
+             */
+            outcome: "passed" | "failed" | "skipped";
+            /**
+             * Status
+             * @description of a turn that passed
+             */
+            status?: string | null;
+            /** Turn Id */
+            turn_id: number;
+        };
+        /** Recovery */
+        Recovery: {
+            /**
+             * Turns
+             * @description those that were cut off, the oldest first
+             */
+            turns: components["schemas"]["RecoveredTurn"][];
+        };
         /** ResolveRequest */
         ResolveRequest: {
             /**
@@ -1190,6 +1255,32 @@ export interface components {
              * @description what the fix was
              */
             note: string;
+        };
+        /**
+         * ResumeTurnRequest
+         * @description For writes that the turn has begun or done: run them again, or take them as done.
+         */
+        ResumeTurnRequest: {
+            /**
+             * By
+             * @description who does it
+             */
+            by?: string | null;
+            /**
+             * Note
+             * @default resumed over HTTP
+             */
+            note: string;
+            /**
+             * Rerun Tools
+             * @default false
+             */
+            rerun_tools: boolean;
+            /**
+             * Tools Done
+             * @default false
+             */
+            tools_done: boolean;
         };
         /**
          * RetriedTurn
@@ -3966,6 +4057,111 @@ export interface operations {
             };
         };
     };
+    recover_turns_turns_recover_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResumeTurnRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recovery"];
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The request took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+        };
+    };
     show_turn_turns__turn__get: {
         parameters: {
             query?: never;
@@ -4024,6 +4220,140 @@ export interface operations {
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+        };
+    };
+    resume_turns__turn__resume_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                turn: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResumeTurnRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedTurn"];
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Not allowed here */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The request took too long */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description It is not in that state, or somebody changed it first */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The request is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description The body has not the expected form; `details.field` names what is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Too many requests; see Retry-After */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -57,14 +57,15 @@ def log_failures(home: Path, lines: Iterable[LogLine], *, again: bool = False) -
 
 
 def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
-    """One line of the emergency log, durable; failing that, of stderr. Never raises."""
+    """One line of the emergency log, durable; failing that, of stderr, and of the emergency log
+    once this process can write it. Never raises."""
     _log_emergency(home, {**failure, **_fields(admission, to_text(utc_now()))})
 
 
 def _log_emergency(home: Path, line: dict[str, Any]) -> None:
     try:
         path = emergency_log(home, utc_now().date())
-        jsonl.append(path, jsonl.encode(line), durable=True)
+        jsonl.append_or_keep(path, jsonl.encode(line), durable=True)
     except OSError as error:
         line["detail"] = f"{line['detail']}; emergency log: {error.strerror or error}".lstrip("; ")
         # After a closed or full stderr there is no other place.

@@ -9,16 +9,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from pathlib import Path
+from threading import Lock
+from time import sleep
 from typing import Any
 
 from interventions.home import open_private
 
 _BLOCK_BYTES = 1 << 18
 _END_BYTES = 1 << 16
+_WRITING_S = 0.002  # another writer's line is whole by then
+_MOST_UNWRITTEN = 1000  # lines of a file; the oldest go first
 _MAX_DEPTH = 400
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -94,8 +99,10 @@ def append(path: Path, *lines: bytes, durable: bool = False) -> None:
         return
     fd = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
-        size = os.fstat(fd).st_size
-        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+        torn = _is_torn(fd)
+        if torn:  # by a writer that was killed, unless one is at it just now
+            sleep(_WRITING_S)
+            torn = _is_torn(fd)
         data = (b"\n" if torn else b"") + b"\n".join(lines) + b"\n"
         if os.write(fd, data) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -103,6 +110,40 @@ def append(path: Path, *lines: bytes, durable: bool = False) -> None:
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _is_torn(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    return size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+
+
+_unwritten: dict[Path, deque[bytes]] = {}
+_writing = Lock()
+
+
+def append_or_keep(path: Path, line: bytes, *, durable: bool = False) -> None:
+    """`append`, after the lines that could not be written before. Raises OSError for one that
+    cannot be written now; it is kept in memory, and goes first the next time."""
+    with _writing:
+        waiting = _unwritten.setdefault(path, deque(maxlen=_MOST_UNWRITTEN))
+        waiting.append(line)
+        _write(path, waiting, durable=durable)
+
+
+def _write(path: Path, waiting: deque[bytes], *, durable: bool) -> None:
+    while waiting:
+        append(path, waiting[0], durable=durable)
+        waiting.popleft()
+    del _unwritten[path]
+
+
+def write_kept() -> int:
+    """Write what could not be written before; how many lines still wait in this process."""
+    with _writing:
+        for path, waiting in list(_unwritten.items()):
+            with suppress(OSError):
+                _write(path, waiting, durable=True)
+        return sum(map(len, _unwritten.values()))
 
 
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

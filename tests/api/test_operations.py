@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -69,3 +70,49 @@ def test_a_failed_turn_goes_on_by_its_number(folder: Path, docs: Path) -> None:
         assert done.json() == {"turn_id": 1, "status": "answered"}
         assert service.triage("GET", "/interventions").json()["interventions"] == []
         assert service.triage("POST", "/turns/7/resume", json={}).status_code == 409
+
+
+STDERR_TO_STDOUT = "import os; os.dup2(1, 2)"  # a pipe, which no disk limits
+FULL_BYTES = 2_000  # no file may grow beyond; a log of four requests is longer
+
+
+def may_write(service: Service, most: int) -> None:
+    resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+
+def test_a_full_disk_is_said_at_once_and_nothing_is_lost_when_there_is_room(
+    folder: Path, docs: Path
+) -> None:
+    with (
+        ModelServer(script(planner=[SEARCH, COMPLETE] * 6)) as model,
+        serving(
+            folder,
+            *model_flags(model.url),
+            docs=docs,
+            settings=SETTINGS,
+            before=STDERR_TO_STDOUT,
+        ) as service,
+    ):
+        asked = [service.ask() for _ in range(4)]
+        assert {answer.status_code for answer in asked} == {200}
+        may_write(service, FULL_BYTES)
+        model.script = script(query_analyzer=status(500))
+        asked.append(service.ask(session_id="s1"))
+        assert asked[-1].status_code in (502, 503)
+        ready = service.http.get("/ready")
+        assert (ready.status_code, ready.json()["checks"]["queue"]) == (503, "failed")
+        assert service.metric('unified_flow_alarms_total{source="gate"}') >= 1
+
+        may_write(service, resource.RLIM_INFINITY)
+        until(lambda: service.http.get("/ready").status_code == 200, "it does not get ready")
+        logged = {line["request_id"] for line in service.log}
+        assert {answer.headers["X-Request-ID"] for answer in asked} <= logged
+        until(
+            lambda: service.triage("GET", "/interventions").json()["interventions"],
+            "the failure does not come back",
+        )
+        service.stop()
+        assert service.process.stdout is not None
+        said = service.process.stdout.read()
+        assert "critical: " in said
+        assert "rag_queries.jsonl cannot be written" in said

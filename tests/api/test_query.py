@@ -196,7 +196,7 @@ def test_health_and_readiness_are_open_and_leave_no_line(service: Service) -> No
     assert service.http.get("/health").json()["status"] == "ok"
     assert service.http.get("/ready").json() == {
         "ready": True,
-        "checks": {"index": "ok", "model": "ok", "queue": "ok"},
+        "checks": {"index": "ok", "model": "ok", "queue": "ok", "logs": "ok"},
     }
     for path in ("/health", "/ready"):
         alive = service.http.head(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +28,8 @@ from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.routes import completions, guardrails, operations, query, triage
-from unified_flow.api.running_turns import RunningTurns
+from unified_flow.api.running_turns import RunningTurns, cancel_and_wait
+from unified_flow.api.upkeep import Alarms, Upkeep
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
 
@@ -42,7 +44,7 @@ SCHEMES = {
 }
 
 
-def make_app(services: Services) -> FastAPI:
+def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     """The service over a flow's services, which it closes when it ends.
 
     Raises ConfigError for an address that is not loopback and has no token.
@@ -52,16 +54,19 @@ def make_app(services: Services) -> FastAPI:
     flow = UnifiedFlow(services)
     services.gate.attended = False
     running = RunningTurns(settings.max_turns)
-    metrics = Metrics(services, running)
+    metrics = Metrics(services, running, alarms or Alarms())
+    upkeep = Upkeep(services)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        keeping_up = asyncio.create_task(upkeep.run())
         yield
+        await cancel_and_wait(keeping_up)
         await running.aclose()
         await flow.aclose()
 
     app = routes(lifespan=lifespan)
-    app.state.shared = AppState(flow, tokens, running, metrics, Readiness())
+    app.state.shared = AppState(flow, tokens, running, metrics, Readiness(upkeep))
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)
     # The last one added is the outermost.

@@ -21,6 +21,7 @@ from unified_flow.api.access import Buckets, Rate
 from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.problems import CLIENT_CLOSED
 from unified_flow.api.running_turns import RunningTurns
+from unified_flow.api.upkeep import Alarms
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats
@@ -41,7 +42,7 @@ BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30
 
 
 class Metrics:
-    def __init__(self, services: Services, running: RunningTurns) -> None:
+    def __init__(self, services: Services, running: RunningTurns, alarms: Alarms) -> None:
         self.registry = CollectorRegistry()
         own: dict[str, Any] = {"registry": self.registry, "namespace": "unified_flow"}
         self._turns = Counter("turns", "Turns that ended, by outcome.", ["status"], **own)
@@ -65,7 +66,7 @@ class Metrics:
         self.refusals = Buckets(REFUSALS_LOGGED)
         Gauge("running_turns", "Turns that run now.", **own).set_function(lambda: len(running))
         Gauge("turns_limit", "Turns that may run at once.", **own).set(running.limit)
-        self.registry.register(_OnScrape(services))
+        self.registry.register(_OnScrape(services, alarms))
         self._salt = os.urandom(16)
         self._failed: OrderedDict[bytes, float] = OrderedDict()  # a client's question: when
 
@@ -116,10 +117,13 @@ class Metrics:
 class _OnScrape(Collector):
     """What is read when somebody scrapes: the queue, and the guardrails' day in UTC."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, alarms: Alarms) -> None:
         self._services = services
+        self._alarms = alarms
 
     def collect(self) -> Iterator[Metric]:
+        lost = "What could not be written or queued at once."
+        yield _labelled(CounterMetricFamily, "alarms", lost, "source", dict(self._alarms.counts))
         found: list[Metric] = []
         with suppress(QueueError):
             found = [*_queue(self._services.queue.health())]

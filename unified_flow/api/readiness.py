@@ -14,6 +14,7 @@ from typing import Literal
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
+from unified_flow.api.upkeep import Upkeep
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError, UnifiedFlowError
@@ -30,6 +31,7 @@ ROOM_BYTES = 128 * 1024  # about what a turn and its failure write
 class Readiness:
     """Findings hold for a moment: anybody may ask, and each check costs the model's server."""
 
+    upkeep: Upkeep
     _findings: dict[str, Finding] = field(default_factory=dict)
     _until: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -38,16 +40,17 @@ class Readiness:
     async def checks(self, services: Services) -> dict[str, Finding]:
         async with self._lock:
             if monotonic() >= self._until:
-                self._findings = await _checks(services, self._threads)
+                self._findings = await _checks(services, self._threads, self.upkeep)
                 self._until = monotonic() + GOOD_FOR_S
             return self._findings
 
 
-async def _checks(services: Services, threads: FewThreads) -> dict[str, Finding]:
+async def _checks(services: Services, threads: FewThreads, upkeep: Upkeep) -> dict[str, Finding]:
     index, queue = await asyncio.gather(
         *(_in_time(threads, partial(check, services)) for check in (_index, _queue))
     )
-    ready = {"index": index, "model": await _models(services), "queue": queue}
+    model = await _models(services)
+    ready = {"index": index, "model": model, "queue": queue, "logs": not upkeep.waiting}
     return {name: "ok" if ok else "failed" for name, ok in ready.items()}
 
 

@@ -23,6 +23,7 @@ from unified_flow.api.gate import log_exchange
 from unified_flow.api.http_exchange import HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.running_turns import RunningTurns
+from unified_flow.api.upkeep import Alarms
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.logs import logged
@@ -42,8 +43,8 @@ def serve(services: Services) -> None:
     Raises ConfigError for an address that cannot be used, InputError for missing documents.
     """
     settings = services.settings.serve
-    with logged(services.home):
-        app = make_app(services)
+    with Alarms() as alarms, logged(services.home):
+        app = make_app(services, alarms)
         state: AppState = app.state.shared
         listener = listen(settings.host, settings.port)
         _warm_up(services)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import typer
@@ -311,37 +310,16 @@ def prune(
     \b
     unified-flow turns prune --older-than 30d --dry-run
     """
-    from datetime import timedelta
+    from interventions.times import parse_duration
+    from unified_flow.resume.retention import prune as let_go
 
-    from interventions.queue import queue_at
-    from interventions.settings import retention_settings
-    from interventions.times import earlier, parse_duration, utc_now
-    from unified_flow.lib.threads import wait_for
-    from unified_flow.resume import housekeeping, retention
-    from unified_flow.stores import session_store, turn_store
-
-    place, now = find_home(home), utc_now()
-    kept, queue, turns = retention_settings(place), queue_at(home), turn_store(place)
-    age = timedelta(days=kept.turns_days) if older_than is None else parse_duration(older_than)
-    if age is None:
+    age = parse_duration(older_than) if older_than is not None else None
+    if older_than is not None and age is None:
         raise typer.BadParameter(f"{older_than!r} is no duration: 12h, 30d")
-    keep, before = queue.turns_needed, earlier(now, age)
-    chosen = wait_for(housekeeping.prunable(turns, keep(), before))
-    more = retention.Outdated([], [])
-    if older_than is None:
-        with closing(session_store(place)) as sessions:
-            more = retention.prune_rest(queue, sessions, kept, now, dry_run=dry_run)
-    done = 0
-    if not dry_run:
-        done = wait_for(housekeeping.prune(turns, chosen, keep=keep, before=before))
-    if older_than is None and kept.turns_mb:
-        beyond = wait_for(retention.oversized(turns, keep(), kept.turns_mb * retention.MB, now))
-        if not dry_run:
-            done += wait_for(housekeeping.prune(turns, beyond, keep=keep))
-        chosen = sorted({*chosen, *beyond})
-    names = ", ".join(map(str, chosen)) or "none"
-    said = f"would delete: {names}" if dry_run else f"deleted {done}: {names}"
-    if more.sessions or more.logs:
-        said += f"; {counted(len(more.sessions), 'session')}, {counted(len(more.logs), 'log file')}"
-    value = {"turns": chosen, "removed": done, "sessions": list(more.sessions)}
-    say_result(as_json, value | {"logs": [path.name for path in more.logs]}, said)
+    gone = let_go(find_home(home), older_than=age, dry_run=dry_run)
+    names = ", ".join(map(str, gone.turns)) or "none"
+    said = f"would delete: {names}" if dry_run else f"deleted {gone.removed}: {names}"
+    if gone.sessions or gone.logs:
+        said += f"; {counted(len(gone.sessions), 'session')}, {counted(len(gone.logs), 'log file')}"
+    value = {"turns": gone.turns, "removed": gone.removed, "sessions": gone.sessions}
+    say_result(as_json, value | {"logs": [path.name for path in gone.logs]}, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,11 +11,15 @@ from pathlib import Path
 from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import error_log_folder
-from interventions.settings import RetentionSettings
-from interventions.times import earlier, to_text
+from interventions.queue import queue_at
+from interventions.settings import RetentionSettings, retention_settings
+from interventions.storage.history import History
+from interventions.times import earlier, to_text, utc_now
 from unified_flow.engine.telemetry.query_log import QueryLog
+from unified_flow.lib.threads import wait_for
 from unified_flow.resume.housekeeping import prunable
-from unified_flow.turns.sessions import SessionStore
+from unified_flow.resume.housekeeping import prune as delete
+from unified_flow.stores import session_store, turn_store
 from unified_flow.turns.store import TurnStore
 
 ANY = 10**9  # sessions
@@ -22,37 +27,62 @@ MB = 10**6
 
 
 @dataclass(frozen=True)
-class Outdated:
+class Pruned:
+    """What went, or would go: turns, of which `removed` are gone, conversations and log files."""
+
+    turns: Sequence[int]
+    removed: int
     sessions: Sequence[str]
     logs: Sequence[Path]
 
 
-def prune_rest(
-    queue: InterventionQueue,
-    sessions: SessionStore,
-    keep: RetentionSettings,
-    now: datetime,
-    *,
-    dry_run: bool,
-) -> Outdated:
-    """Conversations of which the last answer is too old, and logs that are too old, or beyond what
-    all of them may take. Raises RetrievalError and OSError."""
-    last = to_text(earlier(now, timedelta(days=keep.sessions_days))) if keep.sessions_days else ""
-    old = [each.session_id for each in sessions.sessions(ANY) if each.last_at < last]
-    logs = _logs(queue, keep, now)
-    if not dry_run:
-        for session_id in old:
+def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = False) -> Pruned:
+    """Turns that are `older_than`; else whatever is beyond what `[retention]` keeps.
+
+    Raises RetrievalError, QueueError and OSError.
+    """
+    now, kept = utc_now(), retention_settings(home)
+    queue, turns = queue_at(home), turn_store(home)
+    keep = queue.turns_needed
+    before = earlier(now, timedelta(days=kept.turns_days) if older_than is None else older_than)
+    chosen = wait_for(prunable(turns, keep(), before))
+    sessions, logs = list[str](), list[Path]()
+    if older_than is None:
+        sessions = _old_sessions(home, kept, now, dry_run=dry_run)
+        logs = _logs(queue, kept, now)
+        if not dry_run:
+            for path in logs:
+                path.unlink(missing_ok=True)
+            if kept.logs_days or kept.logs_mb:
+                QueryLog(home).put_aside(now.date())  # to be removed as a whole, one day
+    removed = 0 if dry_run else wait_for(delete(turns, chosen, keep=keep, before=before))
+    if older_than is None and kept.turns_mb:
+        beyond = wait_for(_oversized(turns, keep(), kept.turns_mb * MB, now))
+        removed += 0 if dry_run else wait_for(delete(turns, beyond, keep=keep))
+        chosen = sorted({*chosen, *beyond})
+    return Pruned(chosen, removed, sessions, logs)
+
+
+def _old_sessions(
+    home: Path, keep: RetentionSettings, now: datetime, *, dry_run: bool
+) -> list[str]:
+    """Conversations of which the last answer is too old."""
+    if not keep.sessions_days:
+        return []
+    last = to_text(earlier(now, timedelta(days=keep.sessions_days)))
+    with closing(session_store(home)) as sessions:
+        old = [each.session_id for each in sessions.sessions(ANY) if each.last_at < last]
+        for session_id in [] if dry_run else old:
             sessions.forget(session_id)
-        for path in logs:
-            path.unlink(missing_ok=True)
-        if keep.logs_days or keep.logs_mb:
-            QueryLog(queue.home).put_aside(now.date())  # to be removed as a whole, one day
-    return Outdated(old, logs)
+    return old
 
 
 def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> list[Path]:
-    """Not today's, nor those from which an open failure could be restored."""
+    """Those that are too old, or beyond what all may take: not today's, nor those from which an
+    open failure could be restored, nor emergency logs while a failure waits there."""
     paths = [*error_log_folder(queue.home).glob("????-??-??.jsonl"), *QueryLog(queue.home).aside()]
+    if not History(queue.home).waiting()[0]:
+        paths += error_log_folder(queue.home).glob("emergency_????-??-??.jsonl")
     logs = sorted((path.stem[-10:], path.stat().st_size, path) for path in paths)
     beyond = sum(size for _, size, _ in logs) - keep.logs_mb * MB if keep.logs_mb else 0
     age = timedelta(days=keep.logs_days)
@@ -67,7 +97,7 @@ def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> l
     return gone
 
 
-async def oversized(
+async def _oversized(
     turns: TurnStore, keep: set[int], most_bytes: float, now: datetime
 ) -> list[int]:
     """The oldest finished turns beyond what all of them may take."""

@@ -73,7 +73,8 @@ class _Terminal(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if (line := self.format(record)) != self._last:
             self._last = line
-            print(line, file=sys.stderr)
+            with suppress(OSError, ValueError):  # a full disk, or a terminal that is gone
+                print(line, file=sys.stderr)
 
 
 _terminal = _Terminal(logging.WARNING)

@@ -144,8 +144,8 @@ class QueryLog:
         return str(self._path)
 
     def append(self, line: RequestLine) -> None:
-        """Raises OSError if it is not written whole."""
-        jsonl.append(self._path, encode(line.model_dump(mode="json")))
+        """Raises OSError if it is not written whole; it is, once this process can write it."""
+        jsonl.append_or_keep(self._path, encode(line.model_dump(mode="json")))
 
     def put_aside(self, day: date) -> None:
         """Begin a new file, so that the lines up to `day` can be removed as one. A writer that is
