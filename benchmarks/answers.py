@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unified_flow.lib.text import sentences
 from unified_flow.models.embedded.excerpts import excerpts_of, found_passages
 from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.planning import plan
-from unified_flow.models.embedded.quotes import QuoteSelection, quotes_for
+from unified_flow.models.embedded.quotes import quotes_for
 from unified_flow.models.embedded.sentence_ranking import (
     ENOUGH,
     SENTENCE,
@@ -36,7 +37,7 @@ from unified_flow.models.embedded.sentence_ranking import (
 )
 from unified_flow.retrieval.index import Index
 from unified_flow.turns.passage import Passage
-from unified_flow.turns.results import ToolResult
+from unified_flow.turns.results import Citation, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 
 FOLDS = 12
@@ -107,29 +108,27 @@ def holds(question: Question, text: str) -> bool:
 def report(dataset: dict[str, Any], layout: str, folder: Path) -> None:
     asked = questions(dataset)
     index = index_of(dataset, folder / "all", layout)
-    found: list[QuoteSelection] = []
+    found: list[tuple[Citation, ...]] = []
     times = []
     for question in asked:
         started = time.perf_counter()
         found.append(quotes_for(question.text, tuple(search(index, question.text))))
         times.append((time.perf_counter() - started) * 1000)
-    first = share(
-        f.quotes and holds(q, f.quotes[0].quote) for q, f in zip(asked, found, strict=True)
-    )
+    first = share(f and holds(q, f[0].quote) for q, f in zip(asked, found, strict=True))
     alone = share(
-        f.quotes and holds(q, f.quotes[0].quote[-len(f.sentence) :])
+        f and holds(q, f[0].quote[slice(*sentences(f[0].quote)[-1])])
         for q, f in zip(asked, found, strict=True)
     )
     three = share(
-        any(holds(q, f"{each.quote}\n{each.passage}") for each in f.quotes)
+        any(holds(q, f"{each.quote}\n{each.passage}") for each in f)
         for q, f in zip(asked, found, strict=True)
     )
-    refused = share(not f.quotes for f in found)
+    refused = share(not f for f in found)
     absent = []
     for number, title in enumerate(article["title"] for article in dataset["data"]):
         without = index_of(dataset, folder / f"without-{number}", layout, title)
         own = [question for question in asked if question.article == title]
-        absent += [not quotes_for(q.text, tuple(search(without, q.text))).quotes for q in own]
+        absent += [not quotes_for(q.text, tuple(search(without, q.text))) for q in own]
         without.close()
     print(f"{layout}: {len(asked)} questions")
     print(f"  gold answer in the first quote          {first:.3f}  (target 0.80)")

@@ -23,7 +23,6 @@ from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import FailFast, Graceful, Policy, Silent
-from unified_flow.retrieval import Retriever
 from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
 from unified_flow.stores import memory_store, session_store, turn_store
@@ -81,7 +80,6 @@ def wire(
     tool_modules: Sequence[str] | None = None,
     allow_tools: Sequence[str] | None = None,
     asker: Asker | None = None,
-    retriever: Retriever | None = None,
     turns: TurnStore | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
     **overrides: Unpack[SettingsOverrides],
@@ -90,7 +88,7 @@ def wire(
 
     `extra_models` adds your own models by name, `tools` replaces the tools, `tool_modules`
     adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
-    tool may run, `retriever` stands in for the document index, `turns` for the home's turns,
+    tool may run, `turns` stands in for the home's turns,
     `pause` for asyncio.sleep between attempts. Raises ConfigError, and InputError for documents
     that are not there.
     """
@@ -110,7 +108,7 @@ def wire(
     modules = None
     if tools is None:
         servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
-        built_in = _built_in_tools(retriever, documents, settings, roots, private, memory)
+        built_in = _built_in_tools(documents, settings, roots, private, memory)
         configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
         modules = ToolModules(list(dict.fromkeys([*configured, *given_modules])))
         tools = [*built_in, *installed_tools()]
@@ -164,7 +162,6 @@ def _asked_with(
 
 
 def _built_in_tools(
-    retriever: Retriever | None,
     documents: Documents | None,
     settings: Settings,
     docs: list[Root],
@@ -173,9 +170,7 @@ def _built_in_tools(
 ) -> list[Tool]:
     """A new one: a file in `tools/builtin/`, a name in `config/tool_names.py`, a place here."""
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
-    searched = retriever or documents
-    told = None if retriever else documents
-    search = [doc_search(searched, documents=told)] if searched is not None else []
+    search = [doc_search(documents)] if documents is not None else []
     files = list(file_tools(roots, private, settings.documents)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
     return [*search, *files, research, HUMAN_ASK, *memory_tools(memory)]

@@ -32,6 +32,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.turns.passage import Passage
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -267,7 +268,7 @@ class Hanging:
 def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
     store = Hanging()
     settings = {"policy": "graceful", "graceful": {"search_timeout_s": 0.2}}
-    flow = UnifiedFlow(wire(home, retriever=store, **settings))
+    flow = UnifiedFlow(wire(home, tools=[doc_search(store)], **settings))
 
     async def one(number: int) -> PhaseError:
         with pytest.raises(PhaseError) as raised:
@@ -293,14 +294,16 @@ def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
 HANGS = """
 import asyncio, sys, threading
 from unified_flow.flow import UnifiedFlow
+from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.wiring import wire
 
 class Hanging:
-    def search(self, query, limit=8):
+    def search(self, query, limit, conversation):
         threading.Event().wait()
 
 graceful = {"search_timeout_s": 0.2}
-flow = UnifiedFlow(wire(sys.argv[1], retriever=Hanging(), policy="graceful", graceful=graceful))
+tools = [doc_search(Hanging())]
+flow = UnifiedFlow(wire(sys.argv[1], tools=tools, policy="graceful", graceful=graceful))
 print(asyncio.run(flow.process_request("s", "What is a topic?"))["error_type"])
 """
 

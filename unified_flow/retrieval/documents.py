@@ -151,7 +151,7 @@ def index_folder(home: Path) -> Path:
 
 
 class Documents:
-    """A Retriever over `roots`; without roots, over all that the index remembers.
+    """Those under `roots`; without roots, all that the index remembers.
 
     Files that changed are read again, once for each process; web pages only when `refresh` is
     asked to.
@@ -225,6 +225,7 @@ class Documents:
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
     ) -> list[Passage]:
+        """As Index.search, of documents that are up to date."""
         with self._found(query, limit, conversation) as (reader, found):
             return [passage for passage, _ in reader.passages(found.ordered, limit)]
 

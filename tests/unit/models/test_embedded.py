@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.embedded.model import EmbeddedModel
+from unified_flow.retrieval.documents import Documents
 from unified_flow.retrieval.index import Index
 from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.tools.builtin.file_read import file_read
@@ -127,11 +128,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def desk(folder: Path) -> Iterator[Desk]:
-    index = Index.open(folder.parent / "index")
-    index.update([folder])
+    documents = Documents(Index.open(folder.parent / "index"), [folder])
     roots = Roots([folder])
-    yield Desk(Toolbox([doc_search(index), file_read(roots), file_grep(roots), file_glob(roots)]))
-    index.close()
+    files = [file_read(roots), file_grep(roots), file_glob(roots)]
+    yield Desk(Toolbox([doc_search(documents), *files]))
+    documents.close()
 
 
 def ask(desk: Desk, question: str, *history: str) -> Sections:

@@ -90,12 +90,12 @@ def found(text: str) -> Passage:
 
 def test_a_sentence_that_only_says_where_to_read_on_is_no_answer() -> None:
     text = "See the oven page for how to bake a loaf.\n\nA loaf goes in for an hour."
-    (quote,) = quotes_for("How do I bake a loaf?", (found(text),)).quotes
+    (quote,) = quotes_for("How do I bake a loaf?", (found(text),))
     assert quote.quote == "A loaf goes in for an hour."
 
 
 def test_the_only_section_comes_with_its_example() -> None:
     steps = "".join(f"bake --step {number} --until it-is-done\n" for number in range(50))
     text = f"To bake a loaf, call the oven.\n\nThe oven listens. For example:\n\n```\n{steps}```"
-    (quote,) = quotes_for("How do I bake a loaf?", (found(text),)).quotes
+    (quote,) = quotes_for("How do I bake a loaf?", (found(text),))
     assert quote.passage == text

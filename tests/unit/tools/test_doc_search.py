@@ -16,12 +16,19 @@ from unified_flow.turns.results import ToolRequest
 
 
 class Shelf:
-    """A Retriever over a list, which is what the tool must not know."""
+    """Documents that are a list, which is what the tool must not know."""
 
     def __init__(self, *texts: str) -> None:
         self.texts = texts
         self.release = threading.Event()
         self.release.set()
+        self.index = self
+
+    def languages(self) -> tuple[str, ...]:
+        return ("en",)
+
+    def unread(self) -> tuple[str, ...]:
+        return ()
 
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None

@@ -18,7 +18,7 @@ from unified_flow.models.embedded.intents import (
     talk_of,
 )
 from unified_flow.models.embedded.planning import questions_in
-from unified_flow.models.embedded.quotes import LONGEST, MOST, QuoteSelection, one_line, quotes_for
+from unified_flow.models.embedded.quotes import LONGEST, MOST, one_line, quotes_for
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.passage import Passage, source_of, title_of
@@ -98,7 +98,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     asked = question_about_pages(resolved)
     parts = questions_in(asked)
     refused = _refused(sections)
-    found: list[tuple[str, QuoteSelection]] = []
+    found: list[tuple[str, Sequence[Citation]]] = []
     for number, part in enumerate(parts, 1):
         own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
         if not any(r.tool in SEARCHES for r in own):
@@ -106,14 +106,14 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
         results = own if len(parts) > 1 else sections.coordinator
         most = max(1, MOST // len(parts))
         found.append((part, quotes_for(part, found_passages(results), most, refused)))
-    citations = list({c.quote: c for _, each in found for c in each.quotes}.values())
+    citations = list({c.quote: c for _, quotes in found for c in quotes}.values())
     if not citations:
         nearest = _nearest(found_passages(sections.coordinator))
         lines = [phrases.nearest, *nearest] if nearest else []
         lines += unread_documents(sections, phrases)
         return _abstention("\n".join([_nothing(sections, phrases), *lines]))
     said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
-    said += [phrases.nothing_for.format(question=part) for part, each in found if not each.quotes]
+    said += [phrases.nothing_for.format(question=part) for part, quotes in found if not quotes]
     return _answer("\n\n".join(said), citations)
 
 

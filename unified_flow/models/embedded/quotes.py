@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from unified_flow.lib.text import sentences
@@ -140,37 +139,23 @@ def _is_row(text: str, part: Block) -> bool:
     return text[part.start : part.end].lstrip().startswith("|")
 
 
-@dataclass(frozen=True)
-class QuoteSelection:
-    """`confidence` is the probability that the passages answer the question at all; `sentence`
-    is the one that the first quote was chosen for, without the sentence before it."""
-
-    quotes: tuple[Citation, ...]
-    confidence: float
-    sentence: str = ""
-
-
 @lru_cache(maxsize=32)  # the phases of a turn ask the same
 def quotes_for(
     question: str,
     passages: tuple[Passage, ...],
     most: int = MOST,
     refused: frozenset[str] = frozenset(),
-) -> QuoteSelection:
-    """No quotes if the passages do not hold the answer. `refused` names quotes not to give."""
+) -> tuple[Citation, ...]:
+    """None if the passages do not hold the answer. `refused` names quotes not to give."""
     if not passages:
-        return QuoteSelection((), 0.0)
+        return ()
     language = language_of_passages(passages)
     asked = parse_question(question, language)
     candidates = _by_passage(asked, excerpts_of(passages, language))
-    if not candidates:
-        return QuoteSelection((), 0.0)
-    confidence = answerability(candidates[0])
-    if confidence < ENOUGH:
-        return QuoteSelection((), confidence)
+    if not candidates or answerability(candidates[0]) < ENOUGH:
+        return ()
     quotes: list[Citation] = []
     shown: list[RankedSentence] = []
-    sentence = ""
     for candidate in candidates:
         if len(quotes) == most:
             break
@@ -179,12 +164,11 @@ def quotes_for(
         quote = _citation(asked, candidate, FURTHER if quotes else LONG)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
-        sentence = sentence or candidate.sentence.text
         quotes.append(quote)
         shown.append(candidate)
     if len(quotes) == 1 and asked.kind not in _FACTS:
         quotes = [_citation(asked, shown[0], ALONE)]
-    return QuoteSelection(tuple(quotes), confidence, sentence)
+    return tuple(quotes)
 
 
 def _by_passage(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> list[RankedSentence]:

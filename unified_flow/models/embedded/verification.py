@@ -246,58 +246,39 @@ def _is_coherent(draft: Draft) -> bool:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is wrong with a draft beyond doubt: quotations, names and numbers that stand in no
-    source, and no source at all though documents were searched. `supported`: each sentence of it is
-    one of the sources', word for word."""
+    """What is wrong with a draft beyond doubt (`issues`): quotations, names and numbers that stand
+    in no source, and no source at all though documents were searched. `hints` say what to do about
+    them, in words that a small model can follow. `check`: whether the sources support the draft, as
+    far as code can tell; they do if each sentence of it is one of theirs, word for word."""
 
-    misquoted: list[str]
-    invented: list[str]
-    sourceless: bool
-    supported: bool
-
-    @property
-    def check(self) -> Check:
-        """Whether the sources support the draft, as far as code can tell."""
-        return False if self.issues else True if self.supported else "not checked"
-
-    @property
-    def issues(self) -> list[str]:
-        found = [f"not in the sources: {one_line(quote)}" for quote in self.misquoted]
-        found += [f"stands in no source: {name}" for name in self.invented]
-        return [*found, "no citation"] if self.sourceless else found
-
-    @property
-    def hints(self) -> list[str]:
-        """What to do about them, in words that a small model can follow."""
-        found = [f"write it without “{name}”" for name in self.invented]
-        if self.sourceless:
-            found.append(
-                "end each sentence with the number of the passage that states it, like [1]"
-            )
-        return [_KEEP_TO_SOURCES, *found] if self.issues else []
+    issues: list[str]
+    hints: list[str]
+    check: Check
 
 
 def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     texts = texts_of(sections)
     if not texts:
-        return Findings([], [], sourceless=False, supported=False)
+        return Findings([], [], "not checked")
     said = statements(draft, texts)
     language = language_of_sources(sections, texts)
     same = language == language_of_draft(draft.response, query)
-    searched = same and bool(found_passages(sections.coordinator))
-    all_said = statements(draft, texts, introductions=True)
     code = code_of(draft)
+    unknown = invented(draft, said, texts, query, language, same=same)
+    issues = [f"not in the sources: {one_line(q)}" for q in misquoted(draft, texts, same=same)]
+    issues += [f"stands in no source: {name}" for name in unknown]
+    hints = [f"write it without “{name}”" for name in unknown]
     claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
-    return Findings(
-        misquoted=misquoted(draft, texts, same=same),
-        invented=invented(draft, said, texts, query, language, same=same),
-        sourceless=searched and claims and not draft.citations,
-        supported=not code
-        and (
-            not all_said
-            or _whole_sentences(sections, texts, language).issuperset(map(plain_words, all_said))
-        ),
-    )
+    searched = same and bool(found_passages(sections.coordinator))
+    if searched and claims and not draft.citations:
+        issues.append("no citation")
+        hints.append("end each sentence with the number of the passage that states it, like [1]")
+    if issues:
+        return Findings(issues, [_KEEP_TO_SOURCES, *hints], False)
+    all_said = statements(draft, texts, introductions=True)
+    known = _whole_sentences(sections, texts, language) if all_said else frozenset[str]()
+    supported = not code and known.issuperset(map(plain_words, all_said))
+    return Findings([], [], True if supported else "not checked")
 
 
 def _whole_sentences(sections: Sections, texts: list[str], language: str) -> frozenset[str]:

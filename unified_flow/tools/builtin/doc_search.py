@@ -1,4 +1,4 @@
-"""`doc.search`: passages of the user's documents for a question, through any Retriever.
+"""`doc.search`: passages of the user's documents for a question.
 
 What the conversation is about weighs in: it comes with the caller, not with the plan.
 """
@@ -13,7 +13,6 @@ from pydantic import Field
 from unified_flow.config import tool_names
 from unified_flow.lib.text import language_of
 from unified_flow.lib.threads import FewThreads
-from unified_flow.retrieval import Retriever
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 
 if TYPE_CHECKING:
@@ -28,29 +27,25 @@ class SearchArguments(Arguments):
     limit: int = Field(default=8, ge=1, le=50, description="how many passages at most")
 
 
-def doc_search(
-    retriever: Retriever, timeout_s: float = 30.0, documents: Documents | None = None
-) -> Tool:
-    """Of `documents` a result names what could not be read, and their languages if the query's is
+def doc_search(documents: Documents, timeout_s: float = 30.0) -> Tool:
+    """A result names what could not be read, and the languages of the documents if the query's is
     another."""
     threads = FewThreads(THREADS, tool_names.DOC_SEARCH)
 
     async def run(args: SearchArguments) -> ToolOutput:
         # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
-        look = partial(retriever.search, args.query, args.limit)
-        if conversation := current_caller().conversation:
-            look = partial(look, conversation=conversation)
+        conversation = current_caller().conversation
+        look = partial(documents.search, args.query, args.limit, conversation)
         passages = await threads.run(look)
         result: dict[str, Any] = {
             "query": args.query,
             "passages": [passage.model_dump(mode="json") for passage in passages],
         }
-        asked = language_of(args.query, default="")
-        if documents is not None and asked:
+        if asked := language_of(args.query, default=""):
             known = await threads.run(documents.index.languages)
             if known and asked not in known:
                 result["languages"] = list(known)
-        if documents is not None and (left := await threads.run(documents.index.unread)):
+        if left := await threads.run(documents.index.unread):
             more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
             result["unread"] = [*left[:UNREAD], *more]
         return ToolOutput(
