@@ -70,7 +70,10 @@ _Table = TypeVar("_Table", QueueSettings, NotificationSettings, RetentionSetting
 
 
 def _load(home: Path, table: str, settings: _Table) -> _Table:
-    path, values = _file(home, table)
+    path, tables = read_tables(home)
+    values = tables.get(table, {})
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: {table} is not a table")
     for name, value in values.items():
         settings = _set(settings, name, value, f"{path}: [{table}] {name}")
     for each in fields(settings):
@@ -80,8 +83,10 @@ def _load(home: Path, table: str, settings: _Table) -> _Table:
     return settings
 
 
-def _file(home: Path, table: str) -> tuple[Path, dict[str, Any]]:
-    for path, outer in (
+def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The file that rules `home`, if there is one, and all that is set in it. Raises SettingsError
+    for what is meant for us and broken."""
+    for path, keys in (
         (home / SETTINGS_FILE, ()),
         (home / "pyproject.toml", ("tool", "unified_flow")),
     ):
@@ -90,19 +95,26 @@ def _file(home: Path, table: str) -> tuple[Path, dict[str, Any]]:
         # Most homes have no file, and then nothing need be loaded to read one.
         import tomllib
 
+        data = b""
         try:
-            document: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+            data = path.read_bytes()
+            found: Any = tomllib.loads(data.decode())
         except (OSError, ValueError) as error:
-            if path.name != SETTINGS_FILE:
-                continue  # somebody else's file: not ours to complain about
-            raise SettingsError(f"{path} cannot be read: {error}", hint="mend that line") from error
-        for name in (*outer, table):
-            document = document.get(name, {}) if isinstance(document, dict) else {}
-        if not isinstance(document, dict):
-            raise SettingsError(f"{path}: {table} is not a table")
-        if document or path.name == SETTINGS_FILE:
-            return path, document
-    return home / SETTINGS_FILE, {}
+            if keys and ".".join(keys).encode() not in data:
+                continue  # somebody else's file, and nothing in it for us
+            hint = (
+                "make it readable"
+                if isinstance(error, OSError | UnicodeError)
+                else "mend that line"
+            )
+            raise SettingsError(f"{path} cannot be read: {error}", hint=hint) from error
+        for key in keys:
+            found = found.get(key, {}) if isinstance(found, dict) else found
+        if not isinstance(found, dict):
+            raise SettingsError(f"{path}: [{'.'.join(keys)}] must be a table")
+        if found or not keys:
+            return path, found
+    return None, {}
 
 
 def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:

@@ -33,12 +33,12 @@ def init(
     unified-flow init --docs docs/
     unified-flow init ~/project --docs ~/project/docs
     """
-    from unified_flow.config.file import FILE
+    from interventions.home import SETTINGS_FILE
     from unified_flow.config.settings_reference import SCHEMA_FILE, json_schema, template
     from unified_flow.errors import InputError
 
     folder = folder or home or Path()
-    target = folder / FILE
+    target = folder / SETTINGS_FILE
     if target.exists() and not force:
         raise InputError(f"{target} is there already", hint="--force replaces it")
     missing = [str(path) for path in docs or [] if not path.exists()]

@@ -22,9 +22,10 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from interventions import settings as queue
+from interventions.errors import SettingsError as FileError
 from interventions.home import HOME_VARIABLE
 from unified_flow.config.document_roots import DEFAULT_COLLECTION, DocumentRoot
-from unified_flow.config.file import FILE, NOT_OURS, read_tables
 from unified_flow.config.paths import LOCAL_PREFIX, ModelName, with_absolute_paths
 from unified_flow.config.tables import (
     DocumentSettings,
@@ -61,6 +62,7 @@ INSTEAD = {
 }
 """What to write for a setting of an earlier version."""
 NESTED = "__"
+NOT_OURS = ("queue", "notifications", "retention")  # tables that interventions/settings.py reads
 
 
 def _not_built_in(name: str) -> str:
@@ -181,7 +183,8 @@ class Settings(BaseSettings):
         if self.local.path is None:
             raise ConfigError(
                 "no file is named for the local model",
-                hint=f'--model local:/path/model.gguf, or path = "…" under [local] in {FILE}',
+                hint='--model local:/path/model.gguf, or path = "…" under [local] in'
+                " unified_flow.toml",
             )
         return self.local.path
 
@@ -198,7 +201,8 @@ class Settings(BaseSettings):
             known = [EMBEDDED, *self.models]
             raise ConfigError(
                 f"model {name!r} is not configured (known: {', '.join(known)})",
-                hint=f"name its server with --base-url URL, or add [models.{name}] to {FILE}",
+                hint=f"name its server with --base-url URL, or add [models.{name}] to"
+                " unified_flow.toml",
             )
         return ModelSettings(
             model=name,
@@ -252,6 +256,18 @@ def load(
         raise _explain(exc, where, given) from exc
     except SettingsError as exc:
         raise ConfigError(f"an environment variable UNIFIED_FLOW_… is wrong: {exc}") from exc
+
+
+def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The file that rules `home`, if there is one, and what is set in it, the queue's tables
+    among it. Raises ConfigError."""
+    try:
+        path, tables = queue.read_tables(home)
+    except FileError as exc:
+        raise ConfigError(str(exc), hint=exc.hint) from exc
+    if isinstance(model := tables.get("vectors"), str):  # one line for the whole table
+        tables["vectors"] = {"model": model}
+    return path, tables
 
 
 def _refuse_unknown_variables() -> None:

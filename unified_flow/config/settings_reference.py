@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from interventions.home import SETTINGS_FILE
 from interventions.secrets.redaction import redact
 from interventions.settings import (
     NotificationSettings,
@@ -24,8 +25,7 @@ from interventions.settings import (
     queue_settings,
     retention_settings,
 )
-from unified_flow.config.file import FILE, read_tables
-from unified_flow.config.settings import Settings, load, variable_set
+from unified_flow.config.settings import Settings, load, read_tables, variable_set
 from unified_flow.config.tables import table_in
 
 QUEUE_TABLES: dict[
@@ -165,7 +165,7 @@ def settings_of(home: Path) -> list[Setting]:
         "retention": asdict(retention_settings(home)),
     }
     path, file = read_tables(home)
-    where = str(path) if path is not None else FILE
+    where = str(path) if path is not None else SETTINGS_FILE
     return [
         Setting(".".join(known.path), _shown(known.path, value), _source(known, file, where), text)
         for known in _with_named(settings)

@@ -37,7 +37,7 @@ from unified_flow.retrieval.web.body import (
     media_of,
     page_text,
 )
-from unified_flow.retrieval.web.walls import OPEN_IT, raise_for_wall
+from unified_flow.retrieval.web.walls import OPEN_IT, wall_of
 from unified_flow.servers.client import hinted
 from unified_flow.servers.connection_pool import trusted_context
 
@@ -94,7 +94,8 @@ async def _page(url: str, policy: FetchPolicy, stays: bool) -> Page:
     final_url = str(reply.url)
     media = media_of(reply.headers.get("content-type", ""), reply.body)
     html = decoded(final_url, reply.body, media.charset) if media.is_html else ""
-    raise_for_wall(url, final_url, reply.status, reply.headers, html)
+    if (wall := wall_of(url, final_url, reply.status, reply.headers, html)) is not None:
+        raise wall
     _raise_for_status(reply.url, reply.status)
     title, text = await page_text(final_url, reply.body, media, html, policy)
     return Page(

@@ -11,7 +11,6 @@ import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import urlsplit
 
 from unified_flow.errors import CaptchaError, PageRefusedError
@@ -43,25 +42,24 @@ _LOGIN = re.compile(
     r"(?<![a-z])(?:log[_-]?[io]n|sign[_-]?in|sso|o?auth2?|saml2?)(?![a-z])", re.IGNORECASE
 )
 
-Kind = Literal["captcha", "login"]
-
-
-@dataclass(frozen=True)
-class Wall:
-    """`why` names what was recognised, in a few words."""
-
-    kind: Kind
-    why: str
-
 
 def wall_of(
     url: str, final: str, status: int, headers: Mapping[str, str], page: str
-) -> Wall | None:
-    """What was sent instead of the page, if anything was. `headers` has lower-case names; `page`
-    is HTML, or empty for anything else; `final` is where redirects ended."""
+) -> CaptchaError | PageRefusedError | None:
+    """What was sent instead of the page, if anything was, as the error to raise. `headers` has
+    names in lower case, or takes them in any; `page` is HTML, or empty for anything else; `final`
+    is where redirects ended."""
+    where = url if url == final else f"{url} (at {final})"
+
+    def captcha(why: str) -> CaptchaError:
+        return CaptchaError(f"{where} wants to see a person: {why}", url=final, hint=OPEN_IT)
+
+    def login(why: str) -> PageRefusedError:
+        return PageRefusedError(f"{where} wants a login: {why}", url=final, hint=OPEN_IT)
+
     for name in _CHALLENGES:
         if headers.get(name, "").strip().lower() in ("captcha", "challenge"):
-            return Wall("captcha", f"the header {name} says so")
+            return captcha(f"the header {name} says so")
     shape = shape_of(page)
     says_little = len(shape.text.split()) < LITTLE
     asks_for_password = any(map(_PASSWORD.match, shape.tags))
@@ -69,13 +67,13 @@ def wall_of(
         # A short page with a widget and a field for a password is a login.
         is_login = status == 200 and asks_for_password
         if (widget := _WIDGET.search("\n".join(shape.tags))) and not is_login:
-            return Wall("captcha", f"{widget[0]!r} in a tag marks a captcha")
+            return captcha(f"{widget[0]!r} in a tag marks a captcha")
         if proof := _PROOF.search(f"{shape.title} {shape.text}"):
-            return Wall("captcha", f"the words {proof[0]!r}")
+            return captcha(f"the words {proof[0]!r}")
     if status < 400 and _leads_to_login(url, final) and (asks_for_password or says_little):
-        return Wall("login", "a redirect to a page for logging in")
+        return login("a redirect to a page for logging in")
     if asks_for_password and says_little:
-        return Wall("login", "a form for a password and nothing else")
+        return login("a form for a password and nothing else")
     return None
 
 
@@ -106,20 +104,3 @@ def shape_of(page: str) -> Shape:
 
 def _words(text: str) -> str:
     return " ".join(html.unescape(text).split())
-
-
-def raise_for_wall(
-    url: str, final: str, status: int, headers: Mapping[str, str], page: str
-) -> None:
-    """Raises CaptchaError or PageRefusedError for what was sent instead of the page."""
-    lower = {name.lower(): value for name, value in headers.items()}
-    wall = wall_of(url, final, status, lower, page)
-    if wall is None:
-        return
-    where = url if url == final else f"{url} (at {final})"
-    wants, error = (
-        ("to see a person", CaptchaError)
-        if wall.kind == "captcha"
-        else ("a login", PageRefusedError)
-    )
-    raise error(f"{where} wants {wants}: {wall.why}", url=final, hint=OPEN_IT)
