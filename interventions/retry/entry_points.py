@@ -72,6 +72,11 @@ class LiveTurn(TypedDict, total=False):
     `context.turn`: dicts of `name`, `status` (completed, running, failed, interrupted,
     not_run) and `duration_ms`. `started_at` is ISO 8601 with a zone. `doing` says what runs right
     now (a tool, a model). `error` is redacted. Texts are shown as plain text.
+
+    `steps` are what happened, in the order in which it began: dicts of `kind` (run: a person or
+    another process went on with the turn; phase; model; tool), `name`, `status` (of a ribbon),
+    `started_at`, `duration_ms` (None while it runs) and `text` (a model's reply, what a tool was
+    asked). `answer` is the text for the user, `sources` what it rests on, a line each.
     """
 
     turn_id: int
@@ -84,6 +89,9 @@ class LiveTurn(TypedDict, total=False):
     doing: str
     error: str
     intervention_id: str | None
+    steps: list[dict[str, Any]]
+    answer: str
+    sources: list[str]
 
 
 class TurnReader(Protocol):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from interventions.plaintext import one_line
+from interventions.times import from_text
 
 Status = Literal["completed", "failed", "running", "interrupted", "not_run"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -35,6 +38,33 @@ def phases(value: Any) -> list[Phase]:
             # An unknown status only means that the phase is not done.
             status = item.get("status")
             found.append(Phase(name, status if status in STATUSES else "not_run", number))
+    return found
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a LiveTurn; its phase has its name and time, whatever its kind."""
+
+    kind: str
+    phase: Phase
+    began: datetime
+    text: str
+
+    def took(self, now: datetime) -> timedelta | None:
+        """None where nobody has measured it."""
+        if self.phase.duration_ms is not None:
+            return timedelta(milliseconds=self.phase.duration_ms)
+        return max(now - self.began, timedelta(0)) if self.phase.status == "running" else None
+
+
+def steps(value: Any) -> list[Step]:
+    """From `LiveTurn.steps`; what is none of them is left out."""
+    found = []
+    for item in value if isinstance(value, list) else []:
+        for phase in phases([item]):
+            with suppress(ValueError):
+                began = from_text(str(item.get("started_at")))
+                found.append(Step(str(item.get("kind")), phase, began, str(item.get("text") or "")))
     return found
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from textual import events, work
 from textual.app import SuspendNotSupported
-from textual.content import Content
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -20,6 +19,7 @@ from interventions.view.description import as_markdown
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
+from monitor.widgets.part import Part, text_of
 
 _MOST_PROBLEMS = 3
 
@@ -54,7 +54,7 @@ class EntryScreen(Screen[None]):
         """The entry under the cursor."""
         raise NotImplementedError
 
-    def row_text(self) -> Content:
+    def row_text(self) -> Sequence[Part]:
         """Of a row that is no entry, what can be copied."""
         raise NotImplementedError
 
@@ -72,7 +72,7 @@ class EntryScreen(Screen[None]):
         if action == "undo":
             return self._may_change() or None
         if action in ("copy_id", "copy_all"):
-            return bool(targets or self.row_text().plain) or None
+            return bool(targets or self.row_text()) or None
         if action == "edit":
             return any(entry.get("location") for entry in targets[:1]) or None
         return True
@@ -170,7 +170,7 @@ class EntryScreen(Screen[None]):
     def action_copy_all(self) -> None:
         targets = self.targets()
         if not targets:
-            row = self.row_text().plain
+            row = text_of(self.row_text())
             self.copy(lambda: row, "it")
             return
 

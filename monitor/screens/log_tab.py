@@ -17,6 +17,7 @@ from monitor.core.feeds import MOST_LINES
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
+from monitor.widgets.part import Part
 
 _ADMISSION_STYLES = {
     "dropped": "critical",
@@ -54,9 +55,9 @@ class LogTab(Tab):
         self._rows = {key: self._rows.get(key) or _row(key, record) for key, record in shown}
         return list(self._rows.values())
 
-    def row_text(self, key: str) -> Content:
+    def row_text(self, key: str) -> Sequence[Part]:
         found = (record for own, record in self.unfiltered() if own == key)
-        return next(map(_record_text, found), Content(""))
+        return next(([Part("", _record_text(record))] for record in found), ())
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_LINES
@@ -90,7 +91,7 @@ def _matches(record: dict[str, Any], query: Query, now: datetime) -> bool:
     return query.matches(failure, now)
 
 
-def _record_text(record: dict[str, Any]) -> Content:
+def _record_text(record: dict[str, Any]) -> list[Content]:
     """The line whole: long texts as they are, the rest as JSON."""
     parts = []
     for name, value in record.items():
@@ -99,4 +100,4 @@ def _record_text(record: dict[str, Any]) -> Content:
         text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
         between = "\n" if "\n" in text else ""
         parts.append(Content.assemble((f"{clean(name)}: ", "dim"), between, clean(text)))
-    return Content("\n").join(parts)
+    return [line for part in parts for line in part.split("\n", allow_blank=True)]

@@ -13,6 +13,7 @@ from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel
 from monitor.core.rows import Column, Row
 from monitor.core.snapshot import Snapshot, TroubleKind
+from monitor.widgets.part import Part
 
 
 class Tab:
@@ -56,9 +57,9 @@ class Tab:
         """What can be folded at the row, without a key anywhere."""
         return set()
 
-    def row_text(self, key: str) -> Content:
+    def row_text(self, key: str) -> Sequence[Part]:
         """The detail of a row that is no entry."""
-        return Content("")
+        return ()
 
     def truncated_note(self) -> str:
         """Where there is more than the rows show."""

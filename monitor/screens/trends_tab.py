@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from textual.content import Content
-
 from interventions.entry import complete
 from interventions.plaintext import one_line
 from interventions.times import to_text
@@ -14,7 +12,8 @@ from interventions.trends import MOST_CAUSES, Cause
 from interventions.view.others import SEVERITY_WORDS
 from monitor.core.rows import Cell, Column, Row, short_number
 from monitor.screens.tab import Tab
-from monitor.widgets.trends_view import cause_text, figures
+from monitor.widgets.part import Part
+from monitor.widgets.trends_view import cause_part, figures
 
 
 class TrendsTab(Tab):
@@ -43,11 +42,11 @@ class TrendsTab(Tab):
         }
         return self.model.view.query.matches(complete(failure), now)
 
-    def row_text(self, key: str) -> Content:
+    def row_text(self, key: str) -> Sequence[Part]:
         if self.feed is None or self.feed.trends is None:
-            return Content("")
-        chosen = [cause_text(cause) for cause in self.unfiltered() if cause["fingerprint"] == key]
-        return Content("\n\n").join([*chosen, figures(self.feed.trends)])
+            return ()
+        chosen = [cause_part(cause) for cause in self.unfiltered() if cause["fingerprint"] == key]
+        return [*chosen, *figures(self.feed.trends)]
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_CAUSES

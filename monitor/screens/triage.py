@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Input
 
@@ -32,6 +31,7 @@ from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
 from monitor.widgets.key_footer import KeyFooter
 from monitor.widgets.keys import TRIAGE
+from monitor.widgets.part import Part
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
@@ -170,7 +170,7 @@ class TriageScreen(ReaderScreen):
             self.detail.show(entry, others, self.state.clock())
         else:
             text = self.row_text()
-            if text.plain or not self._is_reading:  # the row may be gone from the list
+            if text or not self._is_reading:  # the row may be gone from the list
                 self.detail.show_text(text, key=self._row)
 
     def on_resize(self) -> None:
@@ -233,7 +233,7 @@ class TriageScreen(ReaderScreen):
         if (entry := self.current()) is not None:
             self.read_background(entry)
 
-    def row_text(self) -> Content:
+    def row_text(self) -> Sequence[Part]:
         """A row that is no entry, whole."""
         return self.tab.row_text(self._row)
 
@@ -244,7 +244,7 @@ class TriageScreen(ReaderScreen):
             return
         rows.move_to((rows.cursor + steps) % len(rows.rows))
         if self._is_reading:
-            self.detail.show_text(Content(""), key="")
+            self.detail.show_text((), key="")
             self._show_detail()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from textual.content import Content
-
 from interventions.entry import complete
 from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn
@@ -16,6 +14,7 @@ from interventions.view.ribbon import marks, phases
 from monitor.core.feeds import MOST_TURNS
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
+from monitor.widgets.part import Part
 from monitor.widgets.turn_text import live_turn
 
 _STATUS_STYLES = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
@@ -43,12 +42,13 @@ class TurnsTab(Tab):
         return self.feed.turns if self.feed else ()
 
     def rows(self, now: datetime) -> list[Row]:
+        self._now = now
         query = self.model.view.query
         return [_row(turn, now) for turn in self.unfiltered() if turn_matches(turn, query, now)]
 
-    def row_text(self, key: str) -> Content:
+    def row_text(self, key: str) -> Sequence[Part]:
         found = (turn for turn in self.unfiltered() if _key(turn) == key)
-        return next(map(live_turn, found), Content(""))
+        return next((live_turn(turn, self._now) for turn in found), ())
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_TURNS

@@ -61,13 +61,10 @@ class DetailView(ScrollView, can_focus=True):
             self._wrap()
         self._scroll_home_for(entry_id)
 
-    def show_text(self, text: Content | Sequence[Part], *, key: str) -> None:
+    def show_text(self, text: Sequence[Part], *, key: str) -> None:
         """Something that is no entry; a newer text of the same key keeps the place."""
         if text != self._shown:
-            self.entry, self._shown = None, text
-            if isinstance(text, Content):
-                text = [Part("", text.split("\n", allow_blank=True))]
-            self.parts = text
+            self.entry, self._shown, self.parts = None, text, text
             self._wrap()
         self._scroll_home_for(key)
 

@@ -38,5 +38,7 @@ def plain(lines: Sequence[str]) -> list[Content]:
     return [Content(line) for line in lines]
 
 
-def titled(title: str, lines: Sequence[Content]) -> Content:
-    return Content("\n").join(Part(title, lines).shown(folded=False))
+def text_of(parts: Sequence[Part]) -> str:
+    """Whole, as it is copied."""
+    whole = (part.shown(folded=False) for part in parts)
+    return "\n\n".join("\n".join(line.plain for line in lines) for lines in whole)

@@ -19,7 +19,7 @@ from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.trends import Cause, Trends
 from monitor.core.rows import cut, short_number
-from monitor.widgets.part import titled
+from monitor.widgets.part import Part
 
 SEVERITY_STYLES = {
     "critical": "bold $text-error",
@@ -116,26 +116,26 @@ def _times(found: Trends, cells: int) -> str:
     return f"{words} UTC"
 
 
-def cause_text(cause: Cause) -> Content:
+def cause_part(cause: Cause) -> Part:
     what = f"{cause['count']} times, {cause['severity']}, in {one_line(cause['phase'])}"
-    return Content.assemble((cause["sample"], "bold"), "\n", what)
+    return Part("", [Content.styled(cause["sample"], "bold"), Content(what)])
 
 
-def figures(found: Trends) -> Content:
+def figures(found: Trends) -> list[Part]:
     """By phase, by what the queue made of them, and how entries were closed in that time."""
     ended = found["outcomes"]
     closed = {name: ended[name] for name in ("verified", "unverified", "dismissed")}
     parts = [
-        titled("Failures by phase", _bars(found["by_phase"])),
-        titled("What the queue made of them", _bars(found["admissions"])),
-        titled("Entries closed", [*_bars(closed), *_bars({"came back": ended["regressions"]})]),
+        Part("Failures by phase", _bars(found["by_phase"])),
+        Part("What the queue made of them", _bars(found["admissions"])),
+        Part("Entries closed", [*_bars(closed), *_bars({"came back": ended["regressions"]})]),
     ]
     half, most = ended["median_hours"], ended["slowest_tenth_hours"]
     if half is not None and most is not None:
         times = [short_duration(timedelta(hours=hours)) for hours in (half, most)]
         words = Content(f"half within {times[0]}, nine of ten within {times[1]}")
-        parts.append(titled("Time to resolve", [words, *_bars(ended["took"])]))
-    return Content("\n\n").join(parts)
+        parts.append(Part("Time to resolve", [words, *_bars(ended["took"])]))
+    return parts
 
 
 def _bars(counts: Mapping[str, int]) -> list[Content]:

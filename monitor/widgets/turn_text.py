@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
+from itertools import pairwise
+from math import ceil
 
 from textual.content import Content
 
 from interventions.plaintext import clean, one_line
 from interventions.retry.entry_points import LiveTurn
-from interventions.view.ribbon import Phase, Status, phases, took_text
+from interventions.secrets.redaction import redact_text
+from interventions.view.ribbon import Phase, Status, Step, phases, steps, took_text
+from monitor.core.rows import cut
+from monitor.widgets.part import Part, beginning, plain
 
+_ANSWER_LINES, _SOURCE_LINES = 12, 6
+_LABEL, _ROOM = 19, 20
 _STATUS_STYLES: dict[Status, str] = {
     "completed": "$text-success",
     "failed": "bold $text-error",
@@ -46,19 +54,64 @@ def progress_line(turn: LiveTurn) -> Content:
     return Content.assemble(f"turn {turn['turn_id']}  ", ribbon, f"  {doing}")
 
 
-def live_turn(turn: LiveTurn) -> Content:
-    head = f"turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
-    parts = [
-        Content.styled(one_line(head), "bold"),
-        Content(clean(turn.get("question") or "")),
-        Content("\n").join(ribbon_names(phases(turn.get("ribbon")))),
-    ]
-    if turn.get("doing"):
-        parts.append(Content.assemble(("now: ", "dim"), one_line(turn["doing"])))
-    if turn.get("error"):
-        parts.append(Content.styled(clean(turn["error"]), "$text-error"))
+def live_turn(turn: LiveTurn, now: datetime) -> list[Part]:
+    """Its answer and sources first, once it has one; then its phases and calls over time, until now
+    while it runs."""
+    head = f"Turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
+    parts = [Part(one_line(head), _lines(turn.get("question")))]
+    if answer := _lines(turn.get("answer")):
+        parts.append(Part("Answer", answer, beginning(answer, _ANSWER_LINES)))
+    if sources := _lines("\n".join(turn.get("sources", ()))):
+        parts.append(Part("Sources", sources, beginning(sources, _SOURCE_LINES)))
+    if error := _lines(turn.get("error")):
+        parts.append(Part("Failed", [line.stylize("$text-error") for line in error]))
     if turn.get("intervention_id"):
-        parts.append(Content(f"intervention {one_line(str(turn['intervention_id']))}"))
+        parts.append(Part("", _lines(f"intervention {turn['intervention_id']}")))
     if turn["status"] == "interrupted":
-        parts.append(Content(f"it goes on with: unified-flow resume {turn['turn_id']}"))
-    return Content("\n\n").join(part for part in parts if part.plain)
+        parts.append(Part("", _lines(f"it goes on with: unified-flow resume {turn['turn_id']}")))
+    return [*parts, _timeline(turn, now)]
+
+
+def _lines(text: str | None) -> list[Content]:
+    return plain(clean(redact_text(text)).splitlines()) if text else []
+
+
+def _timeline(turn: LiveTurn, now: datetime) -> Part:
+    """What models replied and tools were asked is folded away."""
+    ribbon, found = phases(turn.get("ribbon")), steps(turn.get("steps"))
+    doing = _lines(f"now: {turn['doing']}") if turn.get("doing") else []
+    if not found:
+        return Part("Phases", [*ribbon_names(ribbon), *doing])
+    lines, short = [], []
+    # A person may have resumed it days later: each run has a scale of its own.
+    runs = [0, *(n for n, step in enumerate(found) if step.kind == "run"), len(found)]
+    for run in (found[first:end] for first, end in pairwise(runs) if end > first):
+        start = min(step.began for step in run)
+        whole = max(step.began + (step.took(now) or timedelta()) for step in run) - start
+        for step in run:
+            short.append(_step_line(step, start, whole, now))
+            said = [Content.styled(f"    {line}", "dim") for line in _lines(step.text)]
+            lines += [short[-1], *said]
+    begun = {step.phase.name.partition(" ")[0] for step in found}
+    never = ribbon_names(phase for phase in ribbon if phase.name not in begun)
+    return Part("Timeline", [*lines, *never, *doing], [*short, *never, *doing])
+
+
+def _step_line(step: Step, start: datetime, whole: timedelta, now: datetime) -> Content:
+    """`✓ planner              ━━━━━           1.2 s`; calls are indented below their phase."""
+    name, status = one_line(step.phase.name), step.phase.status
+    if step.kind == "run":
+        return Content.styled(name, "dim")
+    is_phase, took = step.kind == "phase", step.took(now)
+    at, length = 0, 1
+    if whole:
+        at = min(int((step.began - start) / whole * _ROOM), _ROOM - 1)
+        length = min(max(ceil((took or timedelta()) / whole * _ROOM), 1), _ROOM - at)
+    bar = " " * at + ("━" if is_phase else "─") * length
+    time = took_text(took.total_seconds() * 1000) if took is not None else ""
+    return Content.assemble(
+        (f"{step.phase.symbol} ", _STATUS_STYLES[status]),
+        (cut(name if is_phase else f"  {name}", _LABEL), "" if is_phase else "dim"),
+        (bar.ljust(_ROOM), _STATUS_STYLES[status]),
+        (f"{time:>10}", "dim"),
+    )

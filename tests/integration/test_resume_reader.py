@@ -11,8 +11,10 @@ from interventions.errors import QueueError
 from interventions.retry.entry_points import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.flow import UnifiedFlow
+from unified_flow.phases import NAMES
 from unified_flow.phases.errors import QueryAnalyzerError, SynthesisError
 from unified_flow.phases.recipe import PACKAGED
+from unified_flow.resume.resumption import ResumeRequest, resume_turn
 from unified_flow.turns.lock import JOURNAL
 from unified_flow.wiring import wire
 
@@ -38,6 +40,41 @@ def test_a_running_turn_shows_its_phases(home: Path, docs: Path, reader: TurnRea
     done = reader.turn(home, 1)
     assert done is not None
     assert (done["status"], done["doing"]) == ("answered", "")
+    last = running["steps"][-1]
+    assert (last["name"], last["status"], last["duration_ms"]) == ("synthesis", "running", None)
+
+
+def test_an_answered_turn_tells_its_answer_and_what_its_models_and_tools_did(
+    home: Path, docs: Path, reader: TurnReader
+) -> None:
+    asyncio.run(scripted_flow(home, docs).process("s", QUESTION))
+    turn = reader.turn(home, 1)
+    assert turn is not None
+    assert turn["answer"] == DRAFT.response
+    assert turn["sources"][0].startswith("docs/robots.md:")
+    steps = turn["steps"]
+    assert {step["status"] for step in steps} == {"completed"}
+    names = [step["name"] for step in steps if step["kind"] == "phase"]
+    assert names == [*NAMES[:5], "planner 2", *NAMES[5:]]
+    (tool,) = (step for step in steps if step["kind"] == "tool")
+    assert tool["name"] == "doc.search"
+    assert "query" in tool["text"]
+    assert {step["name"] for step in steps if step["kind"] == "model"} == {"scripted"}
+
+
+def test_a_resumed_turn_has_its_runs_one_after_the_other(
+    home: Path, docs: Path, reader: TurnReader
+) -> None:
+    with pytest.raises(SynthesisError):
+        asyncio.run(
+            scripted_flow(home, docs, synthesis=RuntimeError("down")).process("s", QUESTION)
+        )
+    asyncio.run(resume_turn(scripted_flow(home, docs), 1, ResumeRequest(by="ada", via="test")))
+    turn = reader.turn(home, 1)
+    assert turn is not None
+    kinds = [(step["kind"], step["status"]) for step in turn["steps"]]
+    assert kinds.count(("phase", "failed")) == 1
+    assert kinds.index(("run", "completed")) == kinds.index(("phase", "failed")) + 2
 
 
 def test_the_latest_come_first_and_a_damaged_one_is_left_out(

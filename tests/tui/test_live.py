@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.content import Content
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
@@ -17,6 +16,7 @@ from interventions.times import utc_now
 from monitor.app import Monitor
 from monitor.core.source import LiveSource
 from monitor.screens.readers import QueueRead
+from monitor.widgets.part import Part, plain
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
@@ -257,7 +257,7 @@ async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("3")
         now = ["running"]
-        triage(pilot).tab.row_text = lambda key: Content(f"the turn is {now[0]}")  # type: ignore[method-assign]
+        triage(pilot).tab.row_text = lambda key: [Part("", plain([f"the turn is {now[0]}"]))]  # type: ignore[method-assign]
         triage(pilot).post_message(RowList.Chosen("turn-1"))
         await until(pilot, lambda: "the turn is running" in text(pilot))
         now[0] = "interrupted"

@@ -13,6 +13,7 @@ from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.lib.threads import wait_for
+from unified_flow.resume.steps import steps
 from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import (
@@ -87,22 +88,21 @@ class JournalReader(TurnReader):
             # A turn that seems to run may have lost its process without a trace in the journal.
             if known is not None and known[0] == mark and known[1]["status"] != "running":
                 return known[1]
-            turn = await TurnArchive(turns).load(turn_id)
-            if turn is None or mark is None:
+            found = await TurnArchive(turns).load_with_events(turn_id, mark)
+            if found is None or mark is None:
                 return None
-            doing = _doing(await turns.read(turn_id)) if turn.status == "running" else ""
         except JournalVersionError as exc:
             # Not lost: the version that wrote it can go on with it.
-            told: LiveTurn = {**_shown(Turn(turn_id, status="interrupted"), ""), "error": str(exc)}
+            told: LiveTurn = {**_shown(Turn(turn_id, status="interrupted"), ()), "error": str(exc)}
             return told
         except (OSError, RetrievalError):
             return None
-        shown = _shown(turn, doing)
+        shown = _shown(*found)
         self._known[home, turn_id] = (mark, shown)
         return shown
 
 
-def _shown(turn: Turn, doing: str) -> LiveTurn:
+def _shown(turn: Turn, events: Sequence[AnyEvent]) -> LiveTurn:
     failure = turn.failure
     return {
         "turn_id": turn.turn_id,
@@ -112,9 +112,12 @@ def _shown(turn: Turn, doing: str) -> LiveTurn:
         "started_at": to_text(turn.started_at) if turn.started_at else "",
         "duration_ms": turn.duration_ms or None,
         "ribbon": ribbon(turn),
-        "doing": doing,
+        "doing": _doing(events) if turn.status == "running" else "",
         "error": f"{failure.error_type}: {failure.error_message}" if failure else "",
         "intervention_id": failure.intervention_id if failure else None,
+        "steps": steps(events, running=turn.status == "running"),
+        "answer": turn.response or "",
+        "sources": list(dict.fromkeys(f"{each.source}: {each.quote}" for each in turn.citations)),
     }
 
 

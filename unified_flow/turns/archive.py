@@ -79,7 +79,14 @@ class TurnArchive:
 
     async def load(self, turn_id: int, mark: TurnMark | None = None) -> Turn | None:
         """None if there is no such turn. Raises RetrievalError for a damaged journal. `mark` is
-        that of just now, for a caller who has it.
+        that of just now, for a caller who has it."""
+        found = await self.load_with_events(turn_id, mark)
+        return found[0] if found else None
+
+    async def load_with_events(
+        self, turn_id: int, mark: TurnMark | None = None
+    ) -> tuple[Turn, list[AnyEvent]] | None:
+        """`load`, and what happened in the turn.
 
         A turn that seems to run while no process holds its lock is interrupted. Looking at one that
         is done or has not begun takes no lock, which would be in the way of its beginning.
@@ -87,11 +94,11 @@ class TurnArchive:
         store, place = self.store, self.store.place(turn_id)
         try:
             mark = mark or await store.mark(turn_id)
-            turn, _ = await read_turn(store, turn_id)
+            turn, events = await read_turn(store, turn_id)
             if turn.status == "running" and turn.turn_id and not await store.is_held(turn_id):
                 # It may have ended between reading the journal and testing its lock.
                 if await store.mark(turn_id) != mark:
-                    turn, _ = await read_turn(store, turn_id)
+                    turn, events = await read_turn(store, turn_id)
                 if turn.status == "running":
                     turn = turn.interrupted()
         except FileNotFoundError:
@@ -100,7 +107,7 @@ class TurnArchive:
             raise damaged(place, exc.strerror or str(exc)) from exc
         if turn.turn_id not in (0, turn_id):
             raise damaged(place, f"it is the journal of turn {turn.turn_id}")
-        return turn if turn.turn_id else None  # killed before its first line
+        return (turn, events) if turn.turn_id else None  # killed before its first line
 
     async def require(self, turn_id: int) -> Turn:
         """`load`. Raises NoSuchTurnError too."""
