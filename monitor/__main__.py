@@ -91,7 +91,9 @@ def _application(options: argparse.Namespace) -> Monitor:
     gc.disable()  # a tenth of the time to the first paint, after which Monitor enables it
     from interventions.queue import queue_at
     from interventions.times import utc_now
+    from interventions.transitions import Actor
     from monitor.app import Monitor
+    from monitor.core.looked import look_file
     from monitor.core.source import BundleSource, LiveSource, Source
 
     source: Source
@@ -99,7 +101,9 @@ def _application(options: argparse.Namespace) -> Monitor:
         source = BundleSource(options.bundle, utc_now)
     else:
         source = LiveSource(queue_at(options.home))
-    return Monitor(source, source.read())
+    looks = source.queue is not None and not (options.once or options.picture)
+    look = look_file(source.home, Actor.current().name) if looks else None
+    return Monitor(source, source.read(), look=look)
 
 
 def _run(app: Monitor) -> None:

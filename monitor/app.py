@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
@@ -56,9 +57,11 @@ class Monitor(App[None]):
         ),
     ]
 
-    def __init__(self, source: Source, first: Snapshot, clock: Clock = utc_now) -> None:
+    def __init__(
+        self, source: Source, first: Snapshot, clock: Clock = utc_now, look: Path | None = None
+    ) -> None:
         super().__init__()
-        self.state = AppState(source, clock)
+        self.state = AppState(source, clock, look)
         self.has_exited = False
         self._first = first
 

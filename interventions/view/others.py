@@ -84,15 +84,17 @@ def is_new(entry: Entry, now: datetime) -> bool:
         return False
 
 
-def critical_failures(entries: Iterable[Entry]) -> set[str]:
-    """The fingerprints of critical failures, held by whatever entry."""
-    found = set()
+def critical_failures(entries: Iterable[Entry]) -> dict[str, str]:
+    """Critical failures, held by whatever entry: by their fingerprints, what happened where."""
+    found: dict[str, str] = {}
     for entry in entries:
-        others = {r.get("fingerprint") or "" for r in entry["merged"] if _is_critical(r)}
+        others = filter(_is_critical, entry["merged"])
+        held = {row.get("fingerprint") or "": other_line(row) for row in others}
         # An entry takes the worst severity of what it holds.
-        if _is_critical(entry) and not others:
-            others = {entry["fingerprint"]}
-        found |= others
+        if _is_critical(entry) and not held:
+            own = f"{entry['phase']} {entry['error_type']}: {entry['error_message']}"
+            held = {entry["fingerprint"]: one_line(own)}
+        found |= held
     return found
 
 

@@ -22,10 +22,12 @@ Change = Callable[[Entry], Entry]
 @dataclass
 class AppState:
     """What all screens and forms share. `changes` are those made from here that can be undone, the
-    latest last; `running` counts the forms whose change is not finished."""
+    latest last; `running` counts the forms whose change is not finished; `look` is the file that
+    keeps what this person has seen, None where that is not kept."""
 
     source: Source
     clock: Clock
+    look: Path | None = None
     changes: list[ChangeOutcome] = field(default_factory=list)
     running: int = 0
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from interventions.entry import Entry
+from interventions.entry import Entry, closed_at
 from interventions.errors import NoResumerError, NotFoundError, QueueError
 from interventions.home import error_log
 from interventions.plaintext import one_line
+from interventions.queue import InterventionQueue
 from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import lines, parse_line
 from interventions.trends import Trends, Window
-from monitor.core.snapshot import Clock
+from monitor.core.looked import Look
+from monitor.core.snapshot import Clock, Pulse
 from monitor.core.source import Source
 
 MOST_TURNS = 100
@@ -70,6 +74,38 @@ def _on_change(tab: str, source: Source, make: Callable[[], Feed]) -> Callable[[
         return last
 
     return read
+
+
+def pulse_reader(source: Source, look: Look, clock: Clock) -> Callable[[], Pulse]:
+    """What costs more than the queue: figures of its logs, and of the turns from the second call
+    on, since what reads turns may take a while to load."""
+    turns, queue = _turns_reader(source), source.queue
+    stamp: object = None
+    last = Pulse()
+
+    def read() -> Pulse:
+        nonlocal last, stamp
+        if queue is None:
+            return last
+        is_first, before, stamp = stamp is None, stamp, source.stamp()
+        with suppress(QueueError, OSError):  # the list says what is the matter with the queue
+            if stamp != before:
+                steps = queue.trends(Window.HOUR, clock())["by_severity"].values()
+                last = replace(last, failures=tuple(map(sum, zip(*steps, strict=True))))
+            if is_first and look.at:
+                last = replace(last, closed_by=tuple(_closed_by(queue, look.at)))
+        if not is_first:
+            cut_off = [one for one in turns().turns if one["status"] == "interrupted"]
+            last = replace(last, interrupted=len(cut_off))
+        return last
+
+    return read
+
+
+def _closed_by(queue: InterventionQueue, since: str) -> Iterator[str]:
+    """Who closed the entries that were closed since then, for each of them."""
+    for entry in takewhile(lambda entry: closed_at(entry) > since, queue.closed()):
+        yield str((entry["resolutions"] or [{}])[-1].get("by") or "somebody")
 
 
 def _turns_reader(source: Source) -> Callable[[], Feed]:

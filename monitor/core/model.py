@@ -11,9 +11,11 @@ from typing import Any
 
 from interventions.entry import Entry, is_open, severity_rank, worst_first
 from interventions.errors import QueryError
+from interventions.times import to_text
 from interventions.view.groups import Group, grouped, single
 from interventions.view.others import critical_failures, is_new, last_news
 from interventions.view.query import Query, parse
+from monitor.core.looked import Look
 from monitor.core.snapshot import Snapshot
 
 
@@ -65,10 +67,12 @@ def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
 
 @dataclass
 class TriageModel:
-    """`new` are the ids of entries that came lately, or took another failure lately, and were not
-    looked at yet; `pending` is the latest snapshot that came while paused."""
+    """`new` are the ids of entries that came, or took another failure, since the last `look` (on a
+    first visit: lately), and were not looked at yet; `pending` is the latest snapshot that came
+    while paused."""
 
     snapshot: Snapshot
+    look: Look = field(default_factory=Look)
     view: View = field(default_factory=lambda: View(parse("")))
     marked: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
@@ -76,20 +80,27 @@ class TriageModel:
     paused: bool = False
     # The last news of each entry, by its id.
     _known: dict[str, str] = field(default_factory=dict)
-    _critical: set[str] = field(default_factory=set)
+    _critical: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         now, entries = self.snapshot.taken_at, self.snapshot.open_entries
-        self.new = {entry["id"] for entry in entries if is_new(entry, now)}
+        look = self.look
+        news = (e for e in entries if (look.is_news(e) if look.at else is_new(e, now)))
+        self.new = {entry["id"] for entry in news}
         self._known = _news(self.snapshot)
         self._critical = critical_failures(entries)
 
-    def has_new_critical(self, snapshot: Snapshot) -> bool:
-        """Whether a critical failure came since the last call, be it inside an old entry."""
-        if snapshot.trouble is not None:
-            return False
+    def new_critical(self, snapshot: Snapshot) -> list[str]:
+        """The critical failures that came since the last call, be it inside an old entry."""
+        if snapshot.trouble is not None and not snapshot.entries:
+            return []
         before, self._critical = self._critical, critical_failures(snapshot.open_entries)
-        return not self._critical <= before
+        return [words for name, words in self._critical.items() if name not in before]
+
+    @property
+    def look_now(self) -> Look:
+        """What a later visit should know of this one."""
+        return Look(to_text(self.snapshot.taken_at), frozenset(self.new))
 
     def update(self, snapshot: Snapshot) -> None:
         """The queue as it is now; while paused it is only counted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -14,12 +14,13 @@ Clock = Callable[[], datetime]
 
 
 class TroubleKind(StrEnum):
-    """Why there is no queue to show; each has its own words on the screen."""
+    """Why there is no queue to show, or not all of it; each has its own words on the screen."""
 
     FIRST_RUN = "first run"
-    VANISHED = "folder gone"
+    VANISHED = "gone"
     CORRUPT = "corrupt"
     STORAGE = "unreadable"
+    DAMAGED = "damaged"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,16 @@ class Snapshot:
     @property
     def open_entries(self) -> list[Entry]:
         return [entry for entry in self.entries if is_open(entry)]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What the header says beside the queue: `failures` of the last hour in steps of it, how many
+    turns are interrupted, and by whom entries were closed since the person's last look."""
+
+    failures: Sequence[int] = ()
+    interrupted: int = 0
+    closed_by: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

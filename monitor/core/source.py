@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from interventions.entry import Entry, Transition, complete, is_open, similar
+from interventions.entry import (
+    Entry,
+    Transition,
+    complete,
+    is_open,
+    short_ids,
+    similar,
+)
 from interventions.errors import CorruptQueueError, QueueError, StorageError
 from interventions.home import (
     archive_file,
@@ -19,7 +27,7 @@ from interventions.home import (
     queue_file,
     state_folder,
 )
-from interventions.plaintext import for_home
+from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import decode
@@ -44,6 +52,7 @@ class LiveSource:
         self._queue = queue
         self._clock = clock
         self._was_there = False
+        self._open: frozenset[str] = frozenset()
         self._lock = LockWatch(queue.home)
 
     def stamp(self) -> object:
@@ -80,10 +89,30 @@ class LiveSource:
         self._was_there = True
         try:
             figures = self._queue.health(state, now)
+            trouble = self._lost(state.entries)
         except StorageError as error:
             # The entries are known; only the figures are not.
             return Snapshot(now, state.entries, trouble=self._trouble(error))
-        return Snapshot(now, state.entries, figures)
+        if state.unusable and trouble is None:
+            count, why = len(state.unusable), one_line(state.unusable[0][1])
+            what = f"{count} of the entries cannot be read: {why}"
+            todo = self._hint("run `interventions doctor`: it sets them aside")
+            trouble = Trouble(TroubleKind.DAMAGED, what, todo)
+        return Snapshot(now, state.entries, figures, trouble)
+
+    def _lost(self, entries: Sequence[Entry]) -> Trouble | None:
+        """Entries that were open here, and now are in no file, which nothing but a loss does, even
+        where the logs that could tell are lost too."""
+        here = {entry["id"] for entry in entries}
+        gone = {own for own in self._open - here if not self._queue.store.archived_one(own)}
+        self._open = frozenset(entry["id"] for entry in entries if is_open(entry)) | gone
+        if not gone:
+            return None
+        return Trouble(
+            TroubleKind.VANISHED,
+            f"{len(gone)} that were open are in no file any more: {short_ids(sorted(gone))}",
+            self._hint("run `interventions doctor`; if they were removed on purpose, start anew"),
+        )
 
     def history(self) -> list[Entry]:
         return self._queue.history(MOST_CLOSED)
@@ -118,6 +147,9 @@ class LiveSource:
     def _first_run(self) -> Trouble | None:
         if queue_file(self.home).exists():
             return None
+        if self._was_there:
+            what = f"{queue_file(self.home)} is gone, and so are the logs that it was made from"
+            return Trouble(TroubleKind.VANISHED, what, "if it comes back, so does the list")
         if not self.home.is_dir():
             return Trouble(
                 TroubleKind.FIRST_RUN,

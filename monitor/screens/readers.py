@@ -13,14 +13,16 @@ from interventions.entry import Entry, is_open
 from interventions.errors import QueueError
 from interventions.trends import Window
 from monitor.core.app_state import AppState
-from monitor.core.feeds import Feed, changes_since, feed_reader
-from monitor.core.snapshot import Background, Snapshot
+from monitor.core.feeds import Feed, changes_since, feed_reader, pulse_reader
+from monitor.core.looked import Look
+from monitor.core.snapshot import Background, Pulse, Snapshot
 from monitor.screens.entry_actions import EntryScreen
 
 _POLL_S = 0.1
 # After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
 _REST_S = 0.2
 _FEED_S = 0.4
+_PULSE_S = 3.0
 _CHANGES_AFTER_S = 0.3
 
 
@@ -49,6 +51,11 @@ class FeedRead(Message):
         return isinstance(message, FeedRead) and message.feed.tab == self.feed.tab
 
 
+@dataclass
+class PulseRead(Message):
+    pulse: Pulse
+
+
 class ReaderScreen(EntryScreen):
     def __init__(self, state: AppState) -> None:
         super().__init__(state)
@@ -70,6 +77,16 @@ class ReaderScreen(EntryScreen):
             if changed:
                 self.post_message(QueueRead(source.read()))
             self._unmounted.wait(_REST_S if changed else _POLL_S)
+
+    @work(thread=True, exclusive=True, group="pulse")
+    def read_pulse(self, look: Look) -> None:
+        read, last = pulse_reader(self.state.source, look, self.state.clock), None
+        while not self._unmounted.is_set():
+            pulse = read()
+            if pulse != last:
+                last = pulse
+                self.post_message(PulseRead(pulse))
+            self._unmounted.wait(_PULSE_S)
 
     @work(thread=True, exclusive=True, group="feed")
     def read_feed(self, tab: str) -> None:

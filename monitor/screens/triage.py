@@ -18,12 +18,13 @@ from interventions.entry import Entry
 from interventions.errors import QueryError
 from interventions.trends import Window
 from monitor.core.app_state import AppState
+from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
-from monitor.core.snapshot import Snapshot
+from monitor.core.snapshot import Pulse, Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_tabs import SORT_TITLES, HistoryTab, OpenTab
 from monitor.screens.log_tab import LogTab
-from monitor.screens.readers import BackgroundRead, FeedRead, QueueRead, ReaderScreen
+from monitor.screens.readers import BackgroundRead, FeedRead, PulseRead, QueueRead, ReaderScreen
 from monitor.screens.tab import Tab, notice
 from monitor.screens.trends_tab import TrendsTab
 from monitor.screens.turns_tab import TurnsTab
@@ -50,7 +51,9 @@ class TriageScreen(ReaderScreen):
 
     def __init__(self, state: AppState, first: Snapshot) -> None:
         super().__init__(state)
-        self.model = TriageModel(first)
+        self.model = TriageModel(first, read_look(state.look) if state.look else Look())
+        self._pulse = Pulse()
+        self._since = ""
         self.read_only = first.read_only
         self.tabs = {kind.name: kind(self.model) for kind in TABS}
         self.tab = self.tabs["open"]
@@ -79,12 +82,27 @@ class TriageScreen(ReaderScreen):
         self.show()
         self.watch(self, "focused", self._arrange, init=False)
         self.read_queue()
+        self.read_pulse(self.model.look)
         self.set_interval(1.0, self.show)
+
+    def on_unmount(self) -> None:
+        super().on_unmount()
+        if self.state.look is not None:
+            write_look(self.state.look, self.model.look_now)
+
+    def on_pulse_read(self, message: PulseRead) -> None:
+        first, self._pulse = self._pulse == Pulse(), message.pulse
+        if first:
+            entries, now = self.model.snapshot.open_entries, self.state.clock()
+            closed = message.pulse.closed_by
+            self._since = since_last_look(self.model.look, entries, closed, now)
+        self.show()
 
     def on_queue_read(self, message: QueueRead) -> None:
         before = self.current()
-        if self.model.has_new_critical(message.snapshot):
+        if critical := self.model.new_critical(message.snapshot):
             self.app.bell()
+            self.notify_once("\n".join(f"critical: {words}" for words in critical[:3]), "error")
         self.model.update(message.snapshot)
         self.read_only = message.snapshot.read_only
         self.show()
@@ -152,7 +170,8 @@ class TriageScreen(ReaderScreen):
         if isinstance(tab, TrendsTab):
             self.query_one(TrendChart).show(tab.feed.trends if tab.feed else None)
         title = self.state.source.title
-        self.query_one(StatusHeader).show(model.snapshot, title, model.pending_count)
+        header, pending = self.query_one(StatusHeader), model.pending_count
+        header.show(model.snapshot, self._pulse, title, pending, self._since)
         counts = {name: each.count_label() for name, each in self.tabs.items()}
         self.query_one(TabBar).show(tab.name, counts)
         self._show_detail()
@@ -378,6 +397,9 @@ class TriageScreen(ReaderScreen):
         elif self.query_one(FilterBar).display:
             self.action_clear_filter()
         elif self.tab.clear_marks():
+            self.show()
+        else:
+            self._since = ""
             self.show()
 
     def action_leave(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
@@ -20,10 +20,11 @@ from interventions.health import Health
 from interventions.plaintext import one_line
 from interventions.times import short_duration
 from monitor.core.rows import short_number
-from monitor.core.snapshot import Snapshot
+from monitor.core.snapshot import Pulse, Snapshot, TroubleKind
 from monitor.widgets.keys import key
 
 _MOST_LIMITS = 4
+_BARS = "▁▂▃▄▅▆▇█"
 _GRADE = {
     "healthy": "$text-success",
     "warning": "bold $text-warning",
@@ -36,18 +37,25 @@ class StatusHeader(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
-    def show(self, snapshot: Snapshot, title: str, pending: int | None) -> None:
-        """`pending`: how many came since the list was paused, None while it is not."""
-        lines = [_status(snapshot, title, pending), _limits(snapshot.health)]
-        self.update(Content("\n").join(lines), layout=False)  # always two lines
+    def show(
+        self, snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None, since: str
+    ) -> None:
+        """`pending`: how many came since the list was paused, None while it is not. `since`: what
+        happened since the last look, a line of its own."""
+        lines = [_status(snapshot, pulse, title, pending), _limits(snapshot.health, pulse)]
+        lines += [Content.assemble((since, "bold"), ("  esc hides it", "dim"))] if since else []
+        self.set_class(bool(since), "-since")
+        self.update(Content("\n").join(lines), layout=False)  # as high as its class says
 
 
-def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
+def _status(snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None) -> Content:
     parts: list[Content] = []
     if pending is not None:
         parts.append(Content.styled(f" PAUSED +{pending} new ", "reverse bold"))
     if snapshot.trouble is not None:
-        parts.append(Content.styled(f"● {snapshot.trouble.kind}", "bold $text-error"))
+        quiet = snapshot.trouble.kind is TroubleKind.FIRST_RUN
+        style = "dim" if quiet else "bold reverse $text-error"
+        parts.append(Content.styled(f"● {snapshot.trouble.kind}", style))
     if snapshot.read_only:
         parts.append(Content.styled("read-only", "bold $text-warning"))
     if snapshot.locked:
@@ -55,7 +63,7 @@ def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
     figures = snapshot.health
     if figures is not None:
         grade, size = figures["queue_health"], figures["limits"]["max_size"]
-        if snapshot.trouble is None:
+        if snapshot.trouble is None or snapshot.trouble.kind is TroubleKind.DAMAGED:
             parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
         else:
             parts.append(Content.styled("as last read", "dim"))
@@ -67,6 +75,9 @@ def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
             for name, count in figures["by_priority"].items()
             if count
         ]
+        if pulse.interrupted:
+            word = f"{pulse.interrupted} interrupted"
+            parts.append(Content.styled(word, "$text-warning"))
         if figures["snoozed"]:
             parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
         for word, count in (("merged", figures["merged"]), ("counted", figures["counted"])):
@@ -76,7 +87,16 @@ def _status(snapshot: Snapshot, title: str, pending: int | None) -> Content:
     return Content(" · ").join(parts)
 
 
-def _limits(figures: Health | None) -> Content:
+def _sparkline(failures: Sequence[int]) -> list[Content]:
+    """`▁▁▃▁█▁ 31 in 1 h`: the failures of the last hour, two steps in a column."""
+    if not any(failures):
+        return []
+    columns = [sum(failures[at : at + 2]) for at in range(0, len(failures), 2)]
+    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(columns))] for count in columns)
+    return [Content.assemble((bars, "$text-primary"), (f" {sum(failures)} in 1 h", "dim"))]
+
+
+def _limits(figures: Health | None, pulse: Pulse) -> Content:
     """`session abc 5/5 merging · HTTPStatusError 10/10 counting`, the fullest first."""
     if figures is None:
         return Content("")
@@ -91,7 +111,8 @@ def _limits(figures: Health | None) -> Content:
                 text = f"{word}{one_line(name)} {count}/{limit}" + (f" {then}" if full else "")
                 rows.append((count / limit, text, "bold $text-warning" if full else "dim"))
     rows.sort(key=lambda row: -row[0])
-    parts = [Content.styled(text, style) for _, text, style in rows[:_MOST_LIMITS]]
+    parts = _sparkline(pulse.failures)
+    parts += [Content.styled(text, style) for _, text, style in rows[:_MOST_LIMITS]]
     oldest = figures["oldest_unresolved_age_hours"]
     if oldest >= 1:
         parts.append(Content.styled(f"oldest {oldest:.0f} h", "dim"))
