@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
@@ -18,6 +18,7 @@ from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import QueryLog
+from unified_flow.errors import ConfigError
 from unified_flow.guardrails.guardrails import Guardrails
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
@@ -41,6 +42,9 @@ from unified_flow.turns.events import this_process
 from unified_flow.turns.memory import Memories, MemoryStore
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
+
+if TYPE_CHECKING:  # the extra `otel`
+    from unified_flow.engine.telemetry.spans import Traces
 
 RESUMED_WITH = (
     "model",
@@ -136,8 +140,24 @@ def wire(
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,
+        traces=_traces(settings),
         asked_with=_asked_with(docs, given_modules, allow_tools, dict(overrides)),
     )
+
+
+def _traces(settings: Settings) -> Traces | None:
+    """Raises ConfigError if the extra is not there."""
+    endpoint = settings.telemetry.otlp_endpoint
+    if endpoint is None:
+        return None
+    try:
+        from unified_flow.engine.telemetry.spans import Traces
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"telemetry.otlp_endpoint needs {exc.name}, which is not installed",
+            hint="pip install 'unified-flow[otel]'",
+        ) from exc
+    return Traces(endpoint, content=settings.telemetry.content)
 
 
 def _asked_with(

@@ -26,6 +26,7 @@ from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
+from unified_flow.lib.trace_context import HEADER, checked, traceparent
 from unified_flow.turns.input_checks import MAX_ID_CHARS
 
 logger = logging.getLogger("unified_flow")
@@ -56,6 +57,7 @@ class Gate:
         headers = Headers(scope=scope)
         exchange = HttpExchange.of_scope(scope, self.services.settings.language)
         response = _Response(self, scope, exchange, send)
+        traceparent.set(checked(headers.get(HEADER, "")))
         try:
             if refusal := self._refusal(headers, exchange):
                 raise ProblemError(refusal)

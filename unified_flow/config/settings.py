@@ -41,6 +41,7 @@ from unified_flow.config.tables import (
     Seconds,
     ServeSettings,
     Size,
+    TelemetrySettings,
     ToolSettings,
     VectorSettings,
     setting,
@@ -133,6 +134,7 @@ class Settings(BaseSettings):
     vectors: Vectors = VectorSettings()
     guardrails: GuardrailSettings = GuardrailSettings()
     serve: ServeSettings = ServeSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     mcp: dict[ServerName, McpSettings] = setting(
         {}, "MCP servers, whose tools are called NAME.tool"
     )
@@ -239,6 +241,7 @@ class SettingsOverrides(TypedDict, total=False):
     vectors: Mapping[str, Any] | str | None
     guardrails: Mapping[str, Any] | None
     serve: Mapping[str, Any] | None
+    telemetry: Mapping[str, Any] | None
     mcp: Mapping[str, Any] | None
 
 

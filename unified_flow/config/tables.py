@@ -222,6 +222,16 @@ class ServeSettings(Table):
         return text
 
 
+class TelemetrySettings(Table):
+    """Traces for a collector of OpenTelemetry (extra: otel). Its own variables hold, too, such as
+    OTEL_EXPORTER_OTLP_HEADERS."""
+
+    otlp_endpoint: str | None = setting(
+        None, "where traces go, such as http://localhost:4318/v1/traces; off without one"
+    )
+    content: bool = setting(False, "whether they hold words of questions, answers and errors")
+
+
 class VectorSettings(Table):
     """Search by meaning beside search by words (extra: vectors); off without a model. The name of
     the model may stand for the whole table: `vectors = "model.gguf"`."""

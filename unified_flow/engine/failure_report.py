@@ -19,6 +19,7 @@ from unified_flow.engine.retried_interventions import may_stay_open, resolve_pas
 from unified_flow.engine.services import Services
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
+from unified_flow.lib.trace_context import trace_id
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
@@ -116,6 +117,8 @@ def _request(
     limit = failure.error if isinstance(failure.error, LimitReachedError) else None
     if limit is not None:
         details |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
+    if trace := trace_id():
+        details["trace_id"] = trace
     if hint := getattr(failure.error, "hint", None):
         details["hint"] = hint
     if model_call := getattr(failure.error, "model_call", None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Literal
 
@@ -26,6 +27,12 @@ logger = logging.getLogger(__name__)
 
 async def run_turn(ledger: Ledger, run: TurnRun, log: LogRequest | None = None) -> Turn:
     """The turn to its end, which is journalled and logged. Raises as `UnifiedFlow.process` does."""
+    traces = run.services.traces
+    with traces.of(ledger) if traces is not None else nullcontext():
+        return await _run_turn(ledger, run, log)
+
+
+async def _run_turn(ledger: Ledger, run: TurnRun, log: LogRequest | None) -> Turn:
     started = perf_counter()
     error: BaseException | None = None
     try:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
@@ -26,6 +26,9 @@ from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.memory import Memories
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
+
+if TYPE_CHECKING:  # the extra `otel`
+    from unified_flow.engine.telemetry.spans import Traces
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Services:
     guardrails: Guardrails
     dispatcher: Dispatcher = field(default_factory=ThisProcess)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    traces: Traces | None = None
     reporting: Counter[int] = field(default_factory=Counter)
 
     @cached_property
@@ -90,3 +94,5 @@ class Services:
         self.sessions.close()
         if self.documents is not None:
             self.documents.close()
+        if self.traces is not None:
+            await asyncio.to_thread(self.traces.close)

@@ -22,6 +22,7 @@ import httpx
 from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.lib.trace_context import HEADER, traceparent
 from unified_flow.servers.connection_pool import new_client
 
 Error = TypeVar("Error", bound=httpx.HTTPError)
@@ -237,6 +238,8 @@ class ServerClient:
             headers["Content-Type"] = "application/json"
         if self.secret:
             headers["Authorization"] = f"Bearer {self.secret}"
+        if trace := traceparent.get():
+            headers[HEADER] = trace
         return headers
 
     async def _body(

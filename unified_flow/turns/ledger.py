@@ -38,6 +38,7 @@ class Ledger:
         self.turn = turn or Turn()
         self.lease = lease
         self._observer = observer
+        self._watchers: list[Observer] = []
         self.events = list(past)
 
     @classmethod
@@ -126,6 +127,8 @@ class Ledger:
                 # The page only repeats the journal; it must not cost the turn its answer.
                 logger.warning("turn %s has no page: %s", self.turn.turn_id, exc)
         self.show(event)
+        for watcher in tuple(self._watchers):
+            self._give(event, watcher)
 
     @property
     def watched(self) -> bool:
@@ -133,10 +136,20 @@ class Ledger:
 
     def show(self, event: Observed) -> None:
         """Give the observer an event, recorded or for observers alone."""
-        if self._observer is None:
-            return
+        if self._observer is not None:
+            self._give(event, self._observer)
+
+    def watch(self, watcher: Observer) -> None:
+        """Give `watcher` every event that is recorded from now on. Unlike an observer it does not
+        make a model stream its text."""
+        self._watchers.append(watcher)
+
+    def _give(self, event: Observed, observer: Observer) -> None:
         try:
-            self._observer(event)
+            observer(event)
         except Exception as exc:  # noqa: BLE001 - an observer's error is not the turn's
-            logger.warning("the observer of turn %s failed: %r", self.turn.turn_id, exc)
-            self._observer = None
+            logger.warning("an observer of turn %s failed: %r", self.turn.turn_id, exc)
+            if observer is self._observer:
+                self._observer = None
+            else:
+                self._watchers.remove(observer)
