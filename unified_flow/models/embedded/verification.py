@@ -57,6 +57,107 @@ _LEFTOVERS = re.compile(r"^\s*[{\[]\s*\"|```json|<\|\w+\|>|\{\{\w+\}\}|</?mark>"
 _KEEP_TO_SOURCES = "keep to what the sources say and leave out what the issues name"
 
 
+def verify(query: str, sections: Sections) -> Verdict:
+    """The same draft is sent back once at most: rules have no other words for it."""
+    draft = sections.synthesis
+    if draft is None:
+        return _verdict("REVISE", ["there is no draft"], ["write an answer"], coherent=True)
+    coherent = _is_coherent(draft)
+    if talk_of(query) or draft.abstained:
+        if draft.abstained and draft.citations:
+            issue, hint = "an abstention with citations", "cite nothing when abstaining"
+            return _verdict("REVISE", [issue], [hint], coherent=coherent)
+        return _verdict("APPROVE", coherent=coherent, supported=True)
+    found = findings(draft, query, sections)
+    issues, hints = found.issues, found.hints
+    if not coherent:
+        issues, hints = [*issues, "leftovers of a format"], [*hints, "write plain text"]
+    again = sections.validation is not None and sections.validation.decision == "REVISE"
+    if issues and not again:
+        return _verdict("REVISE", issues, hints, coherent=coherent, supported=found.check)
+    return _verdict("APPROVE", issues, coherent=coherent, supported=found.check)
+
+
+def _verdict(
+    decision: str,
+    issues: list[str] | None = None,
+    hints: list[str] | None = None,
+    *,
+    coherent: bool,
+    supported: Check = "not checked",
+) -> Verdict:
+    checks = Checks(
+        claims_supported=supported,
+        no_hallucinations=supported,
+        query_addressed="not checked",
+        coherent_format=coherent,
+    )
+    return Verdict.model_validate(
+        {
+            "decision": decision,
+            "confidence": 0.9 if supported is True else 0.7,
+            "checks": checks,
+            "issues": issues or [],
+            "hints": hints or [],
+        }
+    )
+
+
+def _is_coherent(draft: Draft) -> bool:
+    """Text without leftovers of a format, and no JSON; what it quotes may hold both."""
+    own = own_words(draft)
+    if not draft.response.strip() or _LEFTOVERS.search(own):
+        return False
+    try:
+        return not isinstance(json.loads(own), dict)
+    except ValueError:
+        return True
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is wrong with a draft beyond doubt (`issues`): quotations, names and numbers that stand
+    in no source, and no source at all though documents were searched. `hints` say what to do about
+    them, in words that a small model can follow. `check`: whether the sources support the draft, as
+    far as code can tell; they do if each sentence of it is one of theirs, word for word."""
+
+    issues: list[str]
+    hints: list[str]
+    check: Check
+
+
+def findings(draft: Draft, query: str, sections: Sections) -> Findings:
+    texts = texts_of(sections)
+    if not texts:
+        return Findings([], [], "not checked")
+    said = statements(draft, texts)
+    language = language_of_sources(sections, texts)
+    same = language == language_of_draft(draft.response, query)
+    code = code_of(draft)
+    unknown = invented(draft, said, texts, query, language, same=same)
+    issues = [f"not in the sources: {one_line(q)}" for q in misquoted(draft, texts, same=same)]
+    issues += [f"stands in no source: {name}" for name in unknown]
+    hints = [f"write it without “{name}”" for name in unknown]
+    claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
+    searched = same and bool(found_passages(sections.coordinator))
+    if searched and claims and not draft.citations:
+        issues.append("no citation")
+        hints.append("end each sentence with the number of the passage that states it, like [1]")
+    if issues:
+        return Findings(issues, [_KEEP_TO_SOURCES, *hints], False)
+    all_said = statements(draft, texts, introductions=True)
+    known = _whole_sentences(sections, texts, language) if all_said else frozenset[str]()
+    supported = not code and known.issuperset(map(plain_words, all_said))
+    return Findings([], [], True if supported else "not checked")
+
+
+def _whole_sentences(sections: Sections, texts: list[str], language: str) -> frozenset[str]:
+    """What a draft can repeat without changing what it says: sentences, and whole short results."""
+    excerpts = excerpts_of(found_passages(sections.coordinator), language)
+    found = [sentence.text for excerpt in excerpts for sentence in excerpt.sentences]
+    return frozenset(map(plain_words, [*found, *texts]))
+
+
 def misquoted(draft: Draft, texts: Sequence[str], *, same: bool) -> list[str]:
     """Citations and quotations of the response that are not in a source word for word. `same` says
     that both are in one language."""
@@ -185,104 +286,3 @@ def _documented_names(code: str, known: frozenset[str]) -> Iterator[str]:
             if base.casefold() in known and base not in own:
                 yield from (name for name in re.findall(r"[\w-]+", names) if name not in own)
     yield from _OPTION.findall(plain)
-
-
-def verify(query: str, sections: Sections) -> Verdict:
-    """The same draft is sent back once at most: rules have no other words for it."""
-    draft = sections.synthesis
-    if draft is None:
-        return _verdict("REVISE", ["there is no draft"], ["write an answer"], coherent=True)
-    coherent = _is_coherent(draft)
-    if talk_of(query) or draft.abstained:
-        if draft.abstained and draft.citations:
-            issue, hint = "an abstention with citations", "cite nothing when abstaining"
-            return _verdict("REVISE", [issue], [hint], coherent=coherent)
-        return _verdict("APPROVE", coherent=coherent, supported=True)
-    found = findings(draft, query, sections)
-    issues, hints = found.issues, found.hints
-    if not coherent:
-        issues, hints = [*issues, "leftovers of a format"], [*hints, "write plain text"]
-    again = sections.validation is not None and sections.validation.decision == "REVISE"
-    if issues and not again:
-        return _verdict("REVISE", issues, hints, coherent=coherent, supported=found.check)
-    return _verdict("APPROVE", issues, coherent=coherent, supported=found.check)
-
-
-def _verdict(
-    decision: str,
-    issues: list[str] | None = None,
-    hints: list[str] | None = None,
-    *,
-    coherent: bool,
-    supported: Check = "not checked",
-) -> Verdict:
-    checks = Checks(
-        claims_supported=supported,
-        no_hallucinations=supported,
-        query_addressed="not checked",
-        coherent_format=coherent,
-    )
-    return Verdict.model_validate(
-        {
-            "decision": decision,
-            "confidence": 0.9 if supported is True else 0.7,
-            "checks": checks,
-            "issues": issues or [],
-            "hints": hints or [],
-        }
-    )
-
-
-def _is_coherent(draft: Draft) -> bool:
-    """Text without leftovers of a format, and no JSON; what it quotes may hold both."""
-    own = own_words(draft)
-    if not draft.response.strip() or _LEFTOVERS.search(own):
-        return False
-    try:
-        return not isinstance(json.loads(own), dict)
-    except ValueError:
-        return True
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What is wrong with a draft beyond doubt (`issues`): quotations, names and numbers that stand
-    in no source, and no source at all though documents were searched. `hints` say what to do about
-    them, in words that a small model can follow. `check`: whether the sources support the draft, as
-    far as code can tell; they do if each sentence of it is one of theirs, word for word."""
-
-    issues: list[str]
-    hints: list[str]
-    check: Check
-
-
-def findings(draft: Draft, query: str, sections: Sections) -> Findings:
-    texts = texts_of(sections)
-    if not texts:
-        return Findings([], [], "not checked")
-    said = statements(draft, texts)
-    language = language_of_sources(sections, texts)
-    same = language == language_of_draft(draft.response, query)
-    code = code_of(draft)
-    unknown = invented(draft, said, texts, query, language, same=same)
-    issues = [f"not in the sources: {one_line(q)}" for q in misquoted(draft, texts, same=same)]
-    issues += [f"stands in no source: {name}" for name in unknown]
-    hints = [f"write it without “{name}”" for name in unknown]
-    claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
-    searched = same and bool(found_passages(sections.coordinator))
-    if searched and claims and not draft.citations:
-        issues.append("no citation")
-        hints.append("end each sentence with the number of the passage that states it, like [1]")
-    if issues:
-        return Findings(issues, [_KEEP_TO_SOURCES, *hints], False)
-    all_said = statements(draft, texts, introductions=True)
-    known = _whole_sentences(sections, texts, language) if all_said else frozenset[str]()
-    supported = not code and known.issuperset(map(plain_words, all_said))
-    return Findings([], [], True if supported else "not checked")
-
-
-def _whole_sentences(sections: Sections, texts: list[str], language: str) -> frozenset[str]:
-    """What a draft can repeat without changing what it says: sentences, and whole short results."""
-    excerpts = excerpts_of(found_passages(sections.coordinator), language)
-    found = [sentence.text for excerpt in excerpts for sentence in excerpt.sentences]
-    return frozenset(map(plain_words, [*found, *texts]))

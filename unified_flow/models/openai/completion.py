@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
 from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early, reasoning_end
-from unified_flow.servers.client import VENDORS
+from unified_flow.servers.client import VENDORS, message_in
 
 _SHOWN = 300
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
@@ -48,7 +48,7 @@ def read_completion(
             f"{problem} (finish_reason {reason})", reply, max_tokens, larger_context
         )
     if reason in _CUT:
-        words = f": {_message_in(choice)}" if choice.get("error") else ""
+        words = f": {message_in(choice)[:_SHOWN]}" if choice.get("error") else ""
         raise CutReplyError(f"{problem} (finish_reason {reason}): {_CUT[reason]}{words}")
     if not reply.text.strip():
         raise EmptyReplyError(f"{problem} (finish_reason {reason})" if reason else problem)
@@ -79,14 +79,14 @@ def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
             ended = True
             break
         if name == "error":
-            raise _broken_off(_message_in_event(data))
+            raise _broken_off(data)
         event = _loads(data.encode())
         if event.get("error") or event.get("object") == "error":
-            raise _broken_off(_message_in(event))
+            raise _broken_off(event)
         if event.get("choices"):
             choice = _choice(event)
             if choice.get("error"):
-                raise _broken_off(_message_in(choice))
+                raise _broken_off(choice)
             parts.append(_text(choice.get("delta")))
             reason = choice.get("finish_reason") or reason
         if event.get("usage"):
@@ -141,7 +141,7 @@ def _choice(envelope: dict[str, Any]) -> dict[str, Any]:
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return choices[0]
     if "error" in envelope:
-        raise EmptyReplyError(f"the server answered with an error: {_message_in(envelope)}")
+        raise EmptyReplyError(f"the server answered with an error: {message_in(envelope)[:_SHOWN]}")
     raise EmptyReplyError(
         "the server's response has no choices",
         hint="Check the model name and the base URL: is it a chat-completions server?",
@@ -187,22 +187,8 @@ def _why_empty(message: Any) -> str:
     return "the model's reply is empty"
 
 
-def _broken_off(problem: str) -> CutReplyError:
-    return CutReplyError(f"the stream broke off with an error: {problem}")
-
-
-def _message_in_event(data: str) -> str:
-    """Of an event named `error`: gateways put JSON of any form into it, or plain text."""
-    try:
-        return _message_in(json.loads(data))
-    except (ValueError, RecursionError):
-        return data[:_SHOWN]
-
-
-def _message_in(envelope: Any) -> str:
-    error = (envelope.get("error") if isinstance(envelope, dict) else None) or envelope
-    message = error.get("message", error) if isinstance(error, dict) else error
-    return str(message)[:_SHOWN]
+def _broken_off(error: Any) -> CutReplyError:
+    return CutReplyError(f"the stream broke off with an error: {message_in(error)[:_SHOWN]}")
 
 
 def _usage(envelope: dict[str, Any]) -> tuple[int | None, int | None]:
