@@ -24,8 +24,8 @@ from tests.answers import (
     script,
 )
 from tests.servers.model_server import ModelServer, answer, hang, status
+from unified_flow.cli.trace import requests_of
 from unified_flow.engine.ephemeral_turns import EVERY_S, EphemeralTurns
-from unified_flow.engine.telemetry.tracing import trace
 from unified_flow.errors.classification import TIMEOUTS
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
@@ -363,9 +363,8 @@ def test_a_turn_whose_failure_is_still_being_told_is_not_removed(
     asyncio.run(run())
     (entry,) = open_entries(home)
     assert entry["turn_id"] == 1
-    (request,) = trace(home, entry["request_id"])
-    assert request.intervention is not None
-    assert request.intervention.id == entry["id"], "its line was written before it had one"
+    (request,) = requests_of(home, entry["request_id"])
+    assert request["intervention"]["id"] == entry["id"], "its line was written before it had one"
     assert folders(home) == ["turn_000001"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,16 +17,12 @@ from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
     from unified_flow.engine.services import Services
-    from unified_flow.resume.replay.recording import Recording
     from unified_flow.resume.replay.replay import ReplayResult
     from unified_flow.turns.turn import Turn
 
 
 def replay(
     name: options.TurnOrIntervention,
-    phase: Annotated[
-        str | None, typer.Option(help="Only this phase, from what stood before it.")
-    ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -37,11 +33,9 @@ def replay(
 
     \b
     unified-flow replay 12
-    unified-flow replay 12 --phase validation
 
-    Exit codes: 0 the same result, 1 another one, 2 not that phase, 3 no such turn.
+    Exit codes: 0 the same result, 1 another one, 3 no such turn.
     """
-    from unified_flow.errors.turns import NotResumableError
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume.lookup import load_turn, turn_named
     from unified_flow.resume.replay.recording import recorded
@@ -52,16 +46,19 @@ def replay(
     turn_id, _ = turn_named(place, name)
     turn = load_turn(place, turn_id)
     recording = wait_for(recorded(turn_store(place), turn_id))
-    if phase is not None and phase not in {visit.phase for visit in recording.visits}:
-        raise NotResumableError(
-            f"turn {turn_id} did not run {phase}",
-            hint=f"it ran {', '.join(dict.fromkeys(v.phase for v in recording.visits))}",
-        )
     with _services(turn, place) as services:
-        replayed = play(recording, phase=phase, real=services)
-        otherwise = _asked_otherwise(recording, phase, services) if services else []
+        replayed = play(recording, real=services)
+    otherwise = list(dict.fromkeys(v.phase for v in replayed.visits if v.asked_otherwise))
     if as_json:
-        say_object(_outcome(turn_id, replayed, otherwise))
+        phases = [{"name": v.phase, "same": v.same, "what": v.what} for v in replayed.visits]
+        say_object(
+            {
+                "turn_id": turn_id,
+                "same": replayed.same,
+                "phases": phases,
+                "asked_otherwise": otherwise,
+            }
+        )
     else:
         _show(turn_id, replayed, otherwise)
     raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)
@@ -85,28 +82,6 @@ def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
         yield flow.services
     finally:
         asyncio.run(flow.aclose())
-
-
-def _asked_otherwise(recording: Recording, phase: str | None, services: Services) -> list[str]:
-    """The phases whose prompts are not what they were."""
-    from unified_flow.resume.replay.replay import replay as play
-
-    asking = dict.fromkeys(v.phase for v in recording.visits if v.replies)
-    wanted = [name for name in asking if phase in (None, name)]
-    return [
-        name
-        for name in wanted
-        if any(v.asked_otherwise for v in play(recording, phase=name, real=services).visits)
-    ]
-
-
-def _outcome(turn_id: int, replayed: ReplayResult, otherwise: list[str]) -> dict[str, object]:
-    return {
-        "turn_id": turn_id,
-        "same": replayed.same,
-        "phases": [{"name": v.phase, "same": v.same, "what": v.what} for v in replayed.visits],
-        "asked_otherwise": otherwise,
-    }
 
 
 def _show(turn_id: int, replayed: ReplayResult, otherwise: list[str]) -> None:

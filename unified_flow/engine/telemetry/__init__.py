@@ -1,1 +1,1 @@
-"""What is written of requests and runs, and finding a request in it again."""
+"""What is written of requests and runs."""

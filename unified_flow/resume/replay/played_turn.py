@@ -69,8 +69,8 @@ class PlayedTurn:
         self._replies = defaultdict[str, deque[str]](deque)
         for visit in recording.visits:
             self._replies[visit.phase].extend(reply.text for reply in visit.replies)
-        self._calls = deque(call for visit in recording.visits for call in visit.calls)
         self._requests: list[str] = []
+        self._calls = deque(call for visit in recording.visits for call in visit.calls)
 
     async def run(self, step: Step) -> None:
         """Play a visit of a phase; whatever it raises is the turn's failure."""

@@ -1,4 +1,4 @@
-"""A recorded turn runs again, wholly or phase by phase, and is compared with how it went then.
+"""A recorded turn runs again, and is compared with how it went then.
 
 Nothing is written, and nothing is asked of models, tools or stores (`played_turn.py`).
 """
@@ -22,7 +22,7 @@ from unified_flow.resume.replay.played_turn import (
     PlayedVisit,
     RecordedFailureError,
 )
-from unified_flow.resume.replay.recording import RecordedFailure, RecordedVisit, Recording
+from unified_flow.resume.replay.recording import RecordedFailure, Recording
 
 DIVERGED = DivergedError.__name__
 RECORDED = RecordedFailureError.__name__
@@ -30,11 +30,7 @@ RECORDED = RecordedFailureError.__name__
 
 @dataclass(frozen=True)
 class VisitComparison:
-    """One visit of a phase, then and now.
-
-    `asked_otherwise`: the model's prompt differs now. Only a replay of one phase can say so, since
-    prompts hold how long a tool took.
-    """
+    """One visit of a phase, then and now. `asked_otherwise`: a model's prompt differs now."""
 
     phase: str
     same: bool
@@ -74,33 +70,26 @@ class ReplayResult:
 
 
 def replay(
-    recording: Recording,
-    *,
-    phase: str | None = None,
-    real: Services | None = None,
-    live: bool = False,
+    recording: Recording, *, real: Services | None = None, live: bool = False
 ) -> ReplayResult:
-    """Run the turn again, or only the visits of `phase`. `real` gives the recipes, the tools'
-    descriptions and the history; without it only the answers are the same. `live` is refused: with
-    it, tests that version 0.1 exported made the failed call for real."""
+    """Run the turn again. `real` gives the recipes, the tools' descriptions and the history;
+    without it only the answers are the same. `live` is refused: with it, tests that version 0.1
+    exported made the failed call for real."""
     if live:
         raise UnifiedFlowError(
             "a replay plays what was recorded, and makes no call for real",
             hint="to see whether what failed from outside is mended: interventions retry ID",
         )
-    if phase is None:
-        played = asyncio.run(_whole(recording, real))
-        return _compared(recording, played.visits, played.failure)
-    turns = asyncio.run(_one_phase(recording, phase, real))
-    visits = [visit for turn in turns for visit in turn.visits]
-    failure = next((turn.failure for turn in reversed(turns) if turn.failure), None)
-    return _compared(_only(recording, phase), visits, failure, alone=real is not None)
+    played = asyncio.run(_played(recording, real))
+    return _compared(recording, played.visits, played.failure, prompts=real is not None)
 
 
-async def _whole(recording: Recording, real: Services | None) -> PlayedTurn:
+async def _played(recording: Recording, real: Services | None) -> PlayedTurn:
     played = PlayedTurn(recording, real)
     while played.failure is None:
-        _resume_as_recorded(played, recording, len(played.visits))
+        for resumption in recording.resumptions:
+            if resumption.after == len(played.visits):
+                played.resume(resumption)
         step = next_step(played.turn, played.limits)
         if not isinstance(step, Step):
             break
@@ -108,47 +97,12 @@ async def _whole(recording: Recording, real: Services | None) -> PlayedTurn:
     return played
 
 
-async def _one_phase(recording: Recording, phase: str, real: Services | None) -> list[PlayedTurn]:
-    """A turn for each visit of `phase`, which it runs from what stood before it."""
-    turns = []
-    for place, visit in enumerate(recording.visits):
-        if not _playable(recording, visit, phase):
-            continue
-        played = PlayedTurn(recording.model_copy(update={"visits": (visit,)}), real)
-        for number, before in enumerate(recording.visits[:place]):
-            _resume_as_recorded(played, recording, number)
-            played.complete(before.phase, before.output)
-        _resume_as_recorded(played, recording, place)
-        await played.run(Step(phase))
-        turns.append(played)
-    return turns
-
-
-def _resume_as_recorded(played: PlayedTurn, recording: Recording, done: int) -> None:
-    for resumption in recording.resumptions:
-        if resumption.after == done:
-            played.resume(resumption)
-
-
-def _only(recording: Recording, phase: str) -> Recording:
-    visits = tuple(visit for visit in recording.visits if _playable(recording, visit, phase))
-    failed = recording.failed
-    if failed is not None and (failed.phase != phase or failed.limit):
-        failed = None
-    return recording.model_copy(update={"visits": visits, "failed": failed})
-
-
-def _playable(recording: Recording, visit: RecordedVisit, phase: str) -> bool:
-    limited = recording.failed is not None and recording.failed.limit
-    return visit.phase == phase and (visit.completed or not limited)
-
-
 def _compared(
     recording: Recording,
     now: Sequence[PlayedVisit],
     failure: RecordedFailure | None,
     *,
-    alone: bool = False,
+    prompts: bool,
 ) -> ReplayResult:
     then = [visit for visit in recording.visits if visit.completed]
     compared = []
@@ -164,8 +118,7 @@ def _compared(
             break
         same = _comparable(then[place].output) == _comparable(visit.output)
         asked = tuple(reply.request_digest for reply in then[place].replies)
-        what = "the same" if same else "different"
-        otherwise = alone and visit.requests != asked
+        what, otherwise = "the same" if same else "different", prompts and visit.requests != asked
         compared.append(VisitComparison(visit.phase, same, what, asked_otherwise=otherwise))
     compared += _failures(recording, failure)
     often, before = Counter(v.phase for v in now), Counter(v.phase for v in then)
