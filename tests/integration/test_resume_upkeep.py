@@ -141,7 +141,7 @@ def test_who_stops_while_many_are_given_up_leaves_no_intervention_unmarked(
             task.cancel()
 
         turns, queue = turn_store(home), InterventionQueue(home)
-        task = asyncio.ensure_future(housekeeping.abandon_all(turns, queue, [1, 2], "", stop))
+        task = asyncio.ensure_future(housekeeping.abandon(turns, queue, [1, 2], "", stop))
         with suppress(asyncio.CancelledError):
             await task
 
@@ -158,7 +158,7 @@ def test_what_a_locked_queue_leaves_unmarked_is_marked_the_next_time(
     ask(home, docs, synthesis=DOWN)
     turns, impatient = turn_store(home), InterventionQueue(home, lock_timeout_s=0.05)
     with FairLock(lock_file(home)).hold(5), pytest.raises(StorageError):
-        asyncio.run(housekeeping.abandon_all(turns, impatient, [1], ""))
+        asyncio.run(housekeeping.abandon(turns, impatient, [1], ""))
     (entry,) = open_entries(home)
     assert (Turns(home).require(1).status, entry.get("superseded")) == ("abandoned", None)
     again = ("unified_flow", "turns", "abandon", "--status", "failed", "--yes", "--json")
@@ -371,7 +371,7 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     for _ in range(3):
         ask(home, docs)
     archive = Turns(home)
-    given_up = housekeeping.abandon(archive.store, InterventionQueue(home), 1, "given up")
+    given_up = housekeeping.abandon(archive.store, InterventionQueue(home), [1], "given up")
     asyncio.run(given_up)
     for turn_id in (1, 2, 3):
         os.utime(archive.journal(turn_id), (1, 1))

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from interventions.queue import InterventionQueue
-    from unified_flow.turns.archive import TurnArchive
     from unified_flow.turns.turn_index import TurnQuery, TurnRow
 
 # As `turns.turn.Status`, which takes too long to load for a list of options.
@@ -193,74 +191,53 @@ def abandon(
     unified-flow turns abandon --status failed --before 7d
     interventions dismiss --query is:superseded --yes
     """
+    import asyncio
+
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume import housekeeping
     from unified_flow.stores import turn_archive
+    from unified_flow.turns.turn import FINISHED
 
     query = _query(filters, home)
     if (turn is None) == query.is_empty:
         raise typer.BadParameter("name one turn, or say which: --status failed --before 7d")
     turns, queue = turn_archive(home), queue_at(home)
-    if turn is None:
-        _abandon_all(turns, queue, query, redact_text(reason), yes=yes, as_json=as_json)
-        return
-    turn_id = wait_for(turns.number(turn))
-    marked = wait_for(housekeeping.abandon(turns.store, queue, turn_id, redact_text(reason)))
-    if as_json:
-        say_object({"turn_id": turn_id, "status": "abandoned", "superseded": marked})
+    if turn is not None:
+        chosen = [wait_for(turns.number(turn))]
     else:
-        say(f"turn {turn_id} is abandoned")
-        _note_superseded(marked)
-
-
-def _abandon_all(
-    turns: TurnArchive,
-    queue: InterventionQueue,
-    query: TurnQuery,
-    reason: str,
-    *,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Exits with 1 if one of them could not be given up."""
-    import asyncio
-
-    from unified_flow.lib.threads import wait_for
-    from unified_flow.resume import housekeeping
-    from unified_flow.turns.turn import FINISHED
-
-    found, unreadable = wait_for(turns.select(None, query))
-    for problem in unreadable.values():
-        note(f"skipped: {problem}")
-    # The oldest first, so that the next one that waits for the same fix is soon found.
-    chosen = [row["turn_id"] for row in reversed(found) if row["status"] not in FINISHED]
-    if chosen and not yes:
-        confirm(f"abandon {counted(len(chosen), 'turn')} ({_some(chosen)})")
-    with progress_bar("abandoning", show=on_terminal()) as bar:
+        found, unreadable = wait_for(turns.select(None, query))
+        for problem in unreadable.values():
+            note(f"skipped: {problem}")
+        # The oldest first, so that the next one that waits for the same fix is soon found.
+        chosen = [row["turn_id"] for row in reversed(found) if row["status"] not in FINISHED]
+        if chosen and not yes:
+            some = ", ".join(map(str, chosen[:10])) + (", …" if len(chosen) > 10 else "")
+            confirm(f"abandon {counted(len(chosen), 'turn')} ({some})")
+    with progress_bar("abandoning", show=turn is None and on_terminal()) as bar:
         progress = bar or (lambda *_: None)
-        doing = housekeeping.abandon_all(turns.store, queue, chosen, reason, progress)
+        doing = housekeeping.abandon(turns.store, queue, chosen, redact_text(reason), progress)
         # In a loop of its own, which Ctrl-C ends only when the interventions are marked.
-        done, marked, refused = asyncio.run(doing)
+        done = asyncio.run(doing)
+    if turn is not None and done.refused:
+        raise done.refused[0]
+    refused = [str(exc) for exc in done.refused]
     for why in refused:
         note(f"skipped: {one_line(redact_text(why))}")
-    if as_json:
-        say_object({"abandoned": done, "superseded": marked, "refused": refused})
+    if as_json and turn is not None:
+        one = {"turn_id": chosen[0], "status": "abandoned", "superseded": done.superseded}
+        say_object(one)
+    elif as_json:
+        counts = {"abandoned": done.turns, "superseded": done.superseded}
+        say_object(counts | {"refused": refused})
     else:
-        say(f"abandoned {counted(done, 'turn')}")
-        _note_superseded(marked)
+        all_of_them = f"abandoned {counted(done.turns, 'turn')}"
+        say(f"turn {chosen[0]} is abandoned" if turn is not None else all_of_them)
+        if done.superseded:
+            next_step = "interventions dismiss --query is:superseded"
+            note(f"superseded: {done.superseded}; next: {next_step}")
     if refused:
         raise typer.Exit(Code.FAILED)
-
-
-def _some(turn_ids: list[int]) -> str:
-    shown = ", ".join(map(str, turn_ids[:10]))
-    return f"{shown}, …" if len(turn_ids) > 10 else shown
-
-
-def _note_superseded(marked: int) -> None:
-    if marked:
-        note(f"superseded: {marked}; next: interventions dismiss --query is:superseded")
 
 
 def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None) -> None:

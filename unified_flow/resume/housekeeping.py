@@ -1,10 +1,11 @@
-"""Abandoning a turn, salvaging a damaged one, and pruning old finished ones."""
+"""Abandoning turns, salvaging a damaged one, and pruning old finished ones."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 from interventions import InterventionQueue
@@ -21,56 +22,33 @@ from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import FINISHED, Turn
 
 
-async def abandon(turns: TurnStore, queue: InterventionQueue, turn_id: int, reason: str) -> int:
-    """Give the turn up; the number of its interventions that are marked as superseded: those for
-    which no other turn waits.
+@dataclass(frozen=True)
+class Abandoned:
+    """How many turns were given up, how many interventions are marked as superseded, and why some
+    turns were not given up."""
 
-    Given up again, or with an unreadable journal, the turn only has its interventions marked.
-    Raises NoSuchTurnError, TurnBusyError, NotResumableError for a finished turn, StorageError,
-    JournalVersionError, and RetrievalError for one that is damaged and in no intervention.
-    """
-    archive = TurnArchive(turns)
-    unreadable: RetrievalError | None = None
-    try:
-        turn = await archive.require(turn_id)
-    except JournalVersionError:
-        raise  # another version can go on with it
-    except RetrievalError as exc:
-        turn, unreadable = Turn(turn_id=turn_id), exc
-    again = turn.status == "abandoned"
-    if unreadable is None and not again:
-        await _give_up(turns, turn_id, reason)
-
-    def supersede() -> int:
-        keep = awaited_by_others(turn, queue, archive)
-        if again:
-            # The queue may have been locked, or the process killed, before all could be marked.
-            keep |= {entry["id"] for entry in queue.entries() if entry.get("superseded")}
-        return len(
-            queue.supersede(turn_id, _why(f"turn {turn_id} was", reason), keep=keep, via="cli")
-        )
-
-    marked = await asyncio.to_thread(supersede)
-    if unreadable is not None and not marked:
-        raise unreadable
-    if again and not marked:
-        raise _nothing_to_give_up(turn)
-    return marked
+    turns: int
+    superseded: int
+    refused: list[UnifiedFlowError | QueueError]
 
 
-async def abandon_all(
+async def abandon(
     turns: TurnStore,
     queue: InterventionQueue,
     turn_ids: Sequence[int],
     reason: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[int, int, list[str]]:
-    """Give all of them up: how many were, how many interventions are marked as superseded, and why
-    some were not. Raises StorageError. Cancelled, it marks those of the turns given up by then;
-    killed, or with the queue locked, it leaves that to the next time, whichever turns that takes.
+) -> Abandoned:
+    """Give all of them up, and mark their interventions, but for those that other turns wait for.
+
+    Of a turn that was given up before, or whose journal is damaged, what is unmarked is marked; it
+    is refused where there is nothing. Raises StorageError. Cancelled, it marks those of the turns
+    given up by then; killed, or with the queue locked, it leaves that to the next time, whichever
+    turns that takes.
     """
     given_up: dict[int, Turn] = {}
-    refused: list[str] = []
+    late: dict[int, UnifiedFlowError | QueueError] = {}
+    refused: list[UnifiedFlowError | QueueError] = []
     archive = TurnArchive(turns)
 
     def given_up_before(turn_id: int) -> Turn | None:
@@ -84,14 +62,18 @@ async def abandon_all(
         many = f"{len(given_up)} turns were" if len(given_up) > 1 else None
         looked_at, marked = set[str](), 0
         for entry in filter(is_open, queue.entries()):
-            turn = next((given_up[each] for each in turns_of(entry) if each in given_up), None)
+            about = turns_of(entry)
+            turn = next((given_up[each] for each in about if each in given_up), None)
             if turn is None and not entry.get("superseded"):
-                turn = given_up_before(entry["turn_id"])
+                turn = next((Turn(turn_id=each) for each in about if each in late), None)
+                turn = turn or given_up_before(entry["turn_id"])
                 looked_at |= {e["id"] for e in queue.entries() if e.get("superseded")}
             if turn is not None:
                 keep = looked_at | awaited_by_others(turn, queue, archive)
                 why = _why(many or f"turn {turn.turn_id} was", reason)
-                marked += len(queue.supersede(turn.turn_id, why, keep=keep, via="cli"))
+                if found := queue.supersede(turn.turn_id, why, keep=keep, via="cli"):
+                    late.pop(turn.turn_id, None)
+                marked += len(found)
                 looked_at |= {e["id"] for e in queue.entries() if is_about(e, turn.turn_id)}
         return marked
 
@@ -99,22 +81,32 @@ async def abandon_all(
     try:
         for done, turn_id in enumerate(turn_ids, 1):
             try:
-                await _give_up(turns, turn_id, reason)
-                given_up[turn_id] = Turn(turn_id=turn_id)
+                if await _give_up(turns, turn_id, reason):
+                    given_up[turn_id] = Turn(turn_id=turn_id)
+                else:
+                    late[turn_id] = _nothing_to_give_up(Turn(turn_id=turn_id, status="abandoned"))
+            except JournalVersionError as exc:
+                refused.append(exc)  # another version can go on with it
+            except RetrievalError as exc:
+                late[turn_id] = exc
             except (UnifiedFlowError, QueueError) as exc:
-                refused.append(str(exc))
+                refused.append(exc)
             progress(done, len(turn_ids))
     finally:
         marked = await to_the_end(asyncio.to_thread(supersede))
-    return len(given_up), marked, refused
+    return Abandoned(len(given_up), marked, [*refused, *late.values()])
 
 
-async def _give_up(turns: TurnStore, turn_id: int, reason: str) -> None:
+async def _give_up(turns: TurnStore, turn_id: int, reason: str) -> bool:
+    """False for one that was given up before."""
     async with await open_turn(turns, turn_id) as ledger:
+        if ledger.turn.status == "abandoned":
+            return False
         if ledger.turn.status in FINISHED:
             raise _nothing_to_give_up(ledger.turn)
         async with refusals(turns, turn_id):
             await ledger.begin(TurnAbandoned(by=this_process().user, reason=reason))
+        return True
 
 
 def _why(named: str, reason: str) -> str:
