@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,26 @@ def test_a_failed_turn_goes_on_by_its_number(folder: Path, docs: Path) -> None:
         assert done.json() == {"turn_id": 1, "status": "answered"}
         assert service.triage("GET", "/interventions").json()["interventions"] == []
         assert service.triage("POST", "/turns/7/resume", json={}).status_code == 409
+
+
+def test_logs_are_json_on_stdout_if_wanted(folder: Path, docs: Path) -> None:
+    settings = f"{SETTINGS}json_logs = true\n"
+    with (
+        ModelServer(script(synthesis=status(500))) as model,
+        serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service,
+    ):
+        failed = service.ask(session_id="s1")
+        service.stop()
+        assert service.process.stdout is not None
+        lines = [json.loads(line) for line in service.process.stdout.read().splitlines()]
+    about = {"level": "error", "request_id": failed.headers["X-Request-ID"]}
+    of_request = [line for line in lines if about.items() <= line.items()]
+    upstream, answered = (
+        {name: line[name] for name in ("service", "status_code", "error_type")}
+        for line in of_request
+    )
+    assert upstream == {"service": "llm", "status_code": 500, "error_type": "HTTPStatusError"}
+    assert answered == {"service": "http", "status_code": 502, "error_type": "LlmError"}
 
 
 STDERR_TO_STDOUT = "import os; os.dup2(1, 2)"  # a pipe, which no disk limits

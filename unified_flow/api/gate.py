@@ -26,10 +26,13 @@ from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.logs import REQUESTS
+from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.trace_context import HEADER, checked, traceparent
 from unified_flow.turns.input_checks import MAX_ID_CHARS
 
 logger = logging.getLogger("unified_flow")
+requests = logging.getLogger(REQUESTS)
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS = ("/health", "/ready")
@@ -222,9 +225,29 @@ def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -
     if refused and metrics.refusals.take("", monotonic()):
         metrics.count_unlogged()
         return
-    log = services.query_log
+    log, line = services.query_log, exchange.line(services.policy.name)
+    failed = exchange.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    requests.log(
+        logging.ERROR if failed else logging.INFO,
+        "%s %s: %s",
+        exchange.method,
+        exchange.route,
+        exchange.status,
+        extra={
+            "service": "http",
+            "component": "http",
+            "operation": exchange.route,
+            "status_code": exchange.status,
+            "request_id": exchange.request_id,
+            "error_type": line.type,
+            "session_id": line.session_id,
+            "turn_id": line.turn_id,
+            "intervention_id": line.intervention_id,
+            "duration_ms": elapsed_ms(exchange.started),
+        },
+    )
     try:
-        log.append(exchange.line(services.policy.name))
+        log.append(line)
     except OSError as exc:
         logger.critical("%s cannot be written: %s", log.place, exc)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from types import FrameType
 
@@ -26,7 +26,7 @@ from unified_flow.api.running_turns import RunningTurns
 from unified_flow.api.upkeep import Alarms
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.logs import logged
+from unified_flow.engine.telemetry.logs import JsonLines, logged
 from unified_flow.errors import ConfigError, RetrievalError
 
 AFTER_GRACE_S = 5.0  # for answers to be sent once the turns have been cancelled
@@ -43,7 +43,8 @@ def serve(services: Services) -> None:
     Raises ConfigError for an address that cannot be used, InputError for missing documents.
     """
     settings = services.settings.serve
-    with Alarms() as alarms, logged(services.home):
+    on_stdout = JsonLines().attached() if settings.json_logs else nullcontext()
+    with Alarms() as alarms, logged(services.home), on_stdout:
         app = make_app(services, alarms)
         state: AppState = app.state.shared
         listener = listen(settings.host, settings.port)

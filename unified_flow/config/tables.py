@@ -210,6 +210,9 @@ class ServeSettings(Table):
     rate_limit: str = setting(
         "5/second", "questions of one client per second, minute or hour; or off"
     )
+    json_logs: bool = setting(
+        False, "write warnings, errors and requests to stdout, too, as a JSON object a line"
+    )
     shutdown_grace_s: float = setting(
         5.0, "seconds that running turns get to end when it stops", ge=0
     )

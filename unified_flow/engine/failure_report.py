@@ -177,6 +177,7 @@ def log_failure(
             "session_id": request.session_id,
             "turn_id": request.turn_id,
             "request_id": request.request_id,
+            # Of the server that failed; the record of the answer has the one that a client got.
             "status_code": status,
             "traceback": redact_text(request.traceback or ""),
         },

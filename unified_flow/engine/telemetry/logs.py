@@ -7,6 +7,7 @@ Warnings and worse, and every line of the guardrails; redacted, one line each. A
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import os
 import sys
@@ -14,13 +15,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from interventions.home import open_private
 from interventions.plaintext import one_line
-from interventions.secrets.redaction import redact_text
+from interventions.secrets.redaction import redact, redact_text
 from interventions.times import to_text, utc_now
 
 GUARDRAILS = "unified_flow.guardrails"
+REQUESTS = "unified_flow.requests"
+_OF_ANY_RECORD = {*vars(logging.makeLogRecord({})), "message", "taskName"}
 FILE = "flow.log"
 MAX_BYTES = 5 * 1024 * 1024  # of one file; there are two at most
 MAX_LINE = 10_000  # characters
@@ -78,6 +82,38 @@ class _Terminal(logging.Handler):
 
 
 _terminal = _Terminal(logging.WARNING)
+
+
+class JsonLines(logging.Handler):
+    """A JSON object a line on stdout: warnings and worse, and what was answered to each request,
+    with the fields that the record has (`service`, `status_code`, `request_id`, ...)."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.name == REQUESTS
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line: dict[str, Any] = {
+            "timestamp": to_text(utc_now()),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in _OF_ANY_RECORD},
+        }
+        if record.exc_info and "traceback" not in line:
+            line["traceback"] = logging.Formatter().formatException(record.exc_info)
+        with suppress(OSError, ValueError):
+            print(json.dumps(redact(line), ensure_ascii=False, default=str), flush=True)
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        for logger in _loggers():
+            logger.addHandler(self)
+        logging.getLogger(REQUESTS).setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            for logger in _loggers():
+                logger.removeHandler(self)
 
 
 class _PrivateFile(logging.Handler):
