@@ -93,6 +93,21 @@ def test_logs_are_json_on_stdout_if_wanted(folder: Path, docs: Path) -> None:
     assert answered == {"service": "http", "status_code": 502, "error_type": "LlmError"}
 
 
+def test_a_model_that_hangs_is_not_ready(folder: Path, docs: Path) -> None:
+    settings = f"timeout_s = 1.0\n{SETTINGS}"
+    with (
+        ModelServer(script(query_analyzer=hang())) as model,
+        serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert service.http.get("/ready").status_code == 200
+        asked = pool.submit(service.ask)
+        until(lambda: service.http.get("/ready").status_code == 503, "it looks ready")
+        assert service.http.get("/ready").json()["checks"]["model"] == "failed"
+        assert asked.result().status_code == 502
+        until(lambda: service.http.get("/ready").status_code == 200, "it is not tried again")
+
+
 STDERR_TO_STDOUT = "import os; os.dup2(1, 2)"  # a pipe, which no disk limits
 FULL_BYTES = 2_000  # no file may grow beyond; a log of four requests is longer
 

@@ -28,7 +28,7 @@ from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.routes import completions, guardrails, operations, query, triage
-from unified_flow.api.running_turns import RunningTurns, cancel_and_wait
+from unified_flow.api.running_turns import Progress, RunningTurns, cancel_and_wait
 from unified_flow.api.upkeep import Alarms, Upkeep
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
@@ -56,6 +56,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     running = RunningTurns(settings.max_turns)
     metrics = Metrics(services, running, alarms or Alarms())
     upkeep = Upkeep(services)
+    progress = Progress(services.settings.timeout_s / 2)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -66,7 +67,9 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
         await flow.aclose()
 
     app = routes(lifespan=lifespan)
-    app.state.shared = AppState(flow, tokens, running, metrics, Readiness(upkeep))
+    app.state.shared = AppState(
+        flow, tokens, running, metrics, Readiness(upkeep, progress), progress
+    )
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)
     # The last one added is the outermost.

@@ -12,7 +12,7 @@ from unified_flow.api.access import Tokens
 from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.readiness import Readiness
-from unified_flow.api.running_turns import RunningTurns
+from unified_flow.api.running_turns import Progress, RunningTurns
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
 
@@ -24,6 +24,7 @@ class AppState:
     running: RunningTurns
     metrics: Metrics
     readiness: Readiness
+    progress: Progress
 
     @property
     def services(self) -> Services:

@@ -14,16 +14,18 @@ from typing import Literal
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
+from unified_flow.api.running_turns import Progress
 from unified_flow.api.upkeep import Upkeep
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
-from unified_flow.errors import InputError, UnifiedFlowError
+from unified_flow.errors import InputError, RetrievalError, UnifiedFlowError
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases import NAMES
 
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
 GOOD_FOR_S = 1.0
+MODERATION_GOOD_FOR_S = 30.0
 ROOM_BYTES = 128 * 1024  # about what a turn and its failure write
 
 
@@ -32,26 +34,48 @@ class Readiness:
     """Findings hold for a moment: anybody may ask, and each check costs the model's server."""
 
     upkeep: Upkeep
+    progress: Progress
     _findings: dict[str, Finding] = field(default_factory=dict)
     _until: float = 0.0
+    _moderates: bool = True
+    _moderated_until: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _threads: FewThreads = field(default_factory=lambda: FewThreads(2, "ready"))
 
     async def checks(self, services: Services) -> dict[str, Finding]:
         async with self._lock:
             if monotonic() >= self._until:
-                self._findings = await _checks(services, self._threads, self.upkeep)
+                self._findings = await self._checks(services)
                 self._until = monotonic() + GOOD_FOR_S
             return self._findings
 
+    async def _checks(self, services: Services) -> dict[str, Finding]:
+        index, queue = await asyncio.gather(
+            *(_in_time(self._threads, partial(check, services)) for check in (_index, _queue))
+        )
+        ready = {
+            "index": index,
+            "model": await _models(services) and not self.progress.hangs(),
+            "queue": queue,
+            "logs": not self.upkeep.waiting,
+        }
+        if services.guardrails.are_used:
+            ready["guardrails"] = await self._guardrails(services)
+        return {name: "ok" if ok else "failed" for name, ok in ready.items()}
 
-async def _checks(services: Services, threads: FewThreads, upkeep: Upkeep) -> dict[str, Finding]:
-    index, queue = await asyncio.gather(
-        *(_in_time(threads, partial(check, services)) for check in (_index, _queue))
-    )
-    model = await _models(services)
-    ready = {"index": index, "model": model, "queue": queue, "logs": not upkeep.waiting}
-    return {name: "ok" if ok else "failed" for name, ok in ready.items()}
+    async def _guardrails(self, services: Services) -> bool:
+        """Whether the rules can be read, and whether moderation answers, where it has to: it is
+        asked seldom, because each check may cost."""
+        guardrails = services.guardrails
+        must_answer = guardrails.settings.moderation_failure == "fail_closed"
+        if (
+            guardrails.moderator is not None
+            and must_answer
+            and monotonic() >= self._moderated_until
+        ):
+            self._moderates = await guardrails.try_moderation() is None
+            self._moderated_until = monotonic() + MODERATION_GOOD_FOR_S
+        return self._moderates and await _in_time(self._threads, partial(_rules, services))
 
 
 async def _in_time(threads: FewThreads, check: Callable[[], bool]) -> bool:
@@ -72,6 +96,14 @@ def _index(services: Services) -> bool:
         return services.documents.index.counts()[1] > 0
     except (UnifiedFlowError, InputError, OSError):
         return False
+
+
+def _rules(services: Services) -> bool:
+    try:
+        services.guardrails.check_store()
+    except RetrievalError:
+        return False
+    return True
 
 
 def _queue(services: Services) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, TypeVar
 
 from starlette.types import Receive
@@ -12,8 +14,50 @@ from starlette.types import Receive
 from unified_flow.api import problems
 from unified_flow.api.problems import CLIENT_CLOSED, ProblemError
 from unified_flow.lib.threads import ended
+from unified_flow.turns.events import ModelCalled, ModelFailed, Observed
 
 T = TypeVar("T")
+TIMEOUTS = ("ReadTimeout", "ConnectTimeout", "PoolTimeout", "WriteTimeout")
+MOST_TIMEOUTS = 3  # in a row
+SHUNNED_S = 30.0
+
+
+@dataclass(eq=False)
+class Progress:
+    """Whether the turns that run get on: when each has last done something, and how many in a row
+    have ended because a server did not answer in time."""
+
+    stuck_after_s: float
+    _last: dict[object, float] = field(default_factory=dict)
+    _timeouts: int = 0
+    _timed_out_at: float = 0.0
+
+    @contextmanager
+    def of_turn(self) -> Iterator[Callable[[Observed], None]]:
+        """An observer for a turn that runs meanwhile."""
+        turn = object()
+        self._last[turn] = monotonic()
+
+        def observe(event: Observed) -> None:
+            self._last[turn] = monotonic()
+            if isinstance(event, ModelCalled):
+                self._timeouts = 0
+            elif isinstance(event, ModelFailed) and event.error_type in TIMEOUTS:
+                self._timeouts += 1
+                self._timed_out_at = monotonic()
+
+        try:
+            yield observe
+        finally:
+            del self._last[turn]
+
+    def hangs(self) -> bool:
+        """Most of the turns that run are stuck, or the last calls of models have all timed out, a
+        short while ago: later a question is let through to try."""
+        now = monotonic()
+        stuck = sum(now - last > self.stuck_after_s for last in self._last.values())
+        timed_out = self._timeouts >= MOST_TIMEOUTS and now - self._timed_out_at < SHUNNED_S
+        return timed_out or stuck > len(self._last) / 2
 
 
 @dataclass

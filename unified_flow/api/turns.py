@@ -60,6 +60,7 @@ async def ask(
     def observe(event: Observed) -> None:
         nonlocal progress
         state.metrics.observe(event)
+        alive(event)
         if traced:
             progress = apply(progress, event)
         if observer is not None:
@@ -77,7 +78,8 @@ async def ask(
             history=question.history if question.session_id is None else None,
             log=exchange.set_turn_line,
         )
-        turn = await unless_cancelled(processing)
+        with state.progress.of_turn() as alive:
+            turn = await unless_cancelled(processing)
         answer = answer_of(turn, question.session_id, exchange.language, traced=traced)
     except Exception as exc:
         services = state.services

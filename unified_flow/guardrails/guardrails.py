@@ -82,6 +82,15 @@ class Guardrails:
         return self.always or self.checks_replies
 
     @property
+    def are_used(self) -> bool:
+        return self._has_store or self.moderator is not None
+
+    def check_store(self) -> None:
+        """Raises RetrievalError if rules cannot be read now."""
+        if self._has_store:
+            self.store().version("")
+
+    @property
     def _has_store(self) -> bool:
         """Whether there can be rules: a database is configured, or the file of one exists."""
         if self._store is not None or self.settings.database_url_env is not None:
