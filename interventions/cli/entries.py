@@ -5,14 +5,13 @@ In a table failures of one fingerprint are one row, and it fits the width.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, Unpack
 
 import typer
 
@@ -20,8 +19,9 @@ from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_queue
 from interventions.cli.terminal import Code, UsageError, note, paint, say, say_json, say_painted
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
-from interventions.home import PRIVATE_FILE_MODE, find_home, mark_of, queue_file
-from interventions.plaintext import cells, clean, fit, one_line
+from interventions.export import FormName, exported, write_private
+from interventions.home import find_home, mark_of, queue_file
+from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
 from interventions.view.groups import Group, entry_view, grouped, marks, single
 from interventions.view.others import SEVERITY_WORDS, last_news
@@ -144,7 +144,7 @@ def export(
         ),
     ] = None,
     form: Annotated[
-        Literal["json", "markdown", "pytest"] | None,
+        FormName | None,
         typer.Option("--as", help="pytest is a test of its turn."),
     ] = None,
     home: options.Home = None,
@@ -153,26 +153,13 @@ def export(
     """One intervention, redacted once more, to hand on."""
     if as_json and form not in (None, "json"):
         raise typer.BadParameter("--json is another form than the one that is asked for")
-    from interventions.view import description
-
     queue = the_queue(home)
-    entry = queue.find(intervention_id)
-    if form == "pytest":
-        from interventions.retry.entry_points import find_turn_reader
-
-        text = find_turn_reader().as_pytest(entry, queue.home)
-    else:
-        past, journal = queue.similar(entry["id"]), queue.journal(entry["id"])
-        render = description.as_markdown if form == "markdown" else description.as_json
-        text = render(entry, past, journal, utc_now())
-    text = clean(text)
+    text = exported(queue, queue.find(intervention_id), form or "json", utc_now())
     if output is None:
         say(text)
         return
     try:
-        fd = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE_MODE)
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+        write_private(output, text, replace=True)
     except OSError as error:
         raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
     note(f"wrote {output}")

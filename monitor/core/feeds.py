@@ -43,10 +43,14 @@ class Feed:
 
 
 def feed_reader(
-    tab: str, source: Source, clock: Clock, window: Window = Window.DAY
+    tab: str,
+    source: Source,
+    clock: Clock,
+    window: Window = Window.DAY,
+    turns: Sequence[int] = (),
 ) -> Callable[[], Feed]:
-    """Reads the tab anew at every call; trends over this window. Nothing is raised: what is wrong
-    is in the feed."""
+    """Reads the tab anew at every call; trends over this window, and these turns, however old.
+    Nothing is raised: what is wrong is in the feed."""
     if tab == "history":
         return _on_change(tab, source, lambda: Feed(tab, history=source.history()))
     queue = source.queue
@@ -55,7 +59,7 @@ def feed_reader(
     if tab == "trends":
         return _on_change(tab, source, lambda: Feed(tab, trends=queue.trends(window, clock())))
     if tab == "turns":
-        return _turns_reader(source)
+        return _turns_reader(source, turns)
     return _log_reader(LogTail(source.home, clock))
 
 
@@ -108,14 +112,16 @@ def _closed_by(queue: InterventionQueue, since: str) -> Iterator[str]:
         yield str((entry["resolutions"] or [{}])[-1].get("by") or "somebody")
 
 
-def _turns_reader(source: Source) -> Callable[[], Feed]:
+def _turns_reader(source: Source, wanted: Sequence[int] = ()) -> Callable[[], Feed]:
     reader: TurnReader | None = None
 
     def read() -> Feed:
         nonlocal reader
         try:
             reader = reader or find_turn_reader()
-            turns = reader.latest(source.home, MOST_TURNS)
+            turns = list(reader.latest(source.home, MOST_TURNS))
+            older = set(wanted) - {turn["turn_id"] for turn in turns}
+            turns += filter(None, (reader.turn(source.home, each) for each in sorted(older)))
             return Feed("turns", turns=[redacted(turn) for turn in turns])
         except NoResumerError as error:
             return Feed("turns", problem=f"{error}\n\n{error.hint}")
@@ -130,7 +136,10 @@ def changes_since(home: Path, turn_id: int) -> tuple[str, ...]:
     """What differs now from that on which the turn stopped; empty where there is no such turn, or
     none can be read."""
     try:
-        found = find_turn_reader().changes(home, turn_id)
+        compare = getattr(find_turn_reader(), "changes", None)
+        if compare is None:
+            return ()
+        found = compare(home, turn_id)
     except (NoResumerError, NotFoundError):
         return ()
     except Exception as error:  # noqa: BLE001 - a foreign reader

@@ -168,6 +168,10 @@ class TriageModel:
         together = unfolded - chosen if unfolded & chosen else unfolded | chosen
         self.view = replace(self.view, unfolded=together)
 
+    def unfold(self, cause: str) -> None:
+        """Show the entries of the cause, if it is one."""
+        self.view = replace(self.view, unfolded=self.view.unfolded | {cause})
+
     def filter(self, text: str) -> None:
         """Raises QueryError; the terms before the one that is wrong hold in any case."""
         try:

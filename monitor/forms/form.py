@@ -103,6 +103,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
     VERB: ClassVar[str]
     DONE: ClassVar[str]
     CLOSES: ClassVar[bool] = False
+    CHANGES: ClassVar[bool] = True  # and so can be undone
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel"),
         key("ctrl+s", "submit", "Do it", "Do it", id="form.submit"),
@@ -154,7 +155,9 @@ class Form(ModalScreen[ChangeOutcome | None]):
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
         ids = short_ids(entry["id"] for entry in self.entries)
-        return Content(f"{self.VERB} {which}: {ids}")
+        causes = len({entry["fingerprint"] or entry["id"] for entry in self.entries})
+        of = f" of {causes} causes" if causes > 1 else ""
+        return Content(f"{self.VERB} {which}{of}: {ids}")
 
     def notes(self) -> list[str]:
         """What a person should know of the targets before they submit."""
@@ -188,7 +191,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.query_one("#form", Vertical).border_title = self.heading()
         rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
         most = max(_LEAST_SHOWN, min(_MOST_SHOWN, self.app.size.height - rest))
-        lines = [_target_line(entry) for entry in self.entries[:most]]
+        lines = _target_lines(self.entries[:most])
         if len(self.entries) > most:
             lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
         targets = self.query_one("#form-entries", Static)
@@ -317,7 +320,24 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.action_submit()
 
 
-def _target_line(entry: Entry) -> Content:
+def _target_lines(entries: Sequence[Entry]) -> list[Content]:
+    """What one cause has in common once; of each where it happened, and else what."""
+    failures = list(map(_failure, entries))
+    alike = (
+        len({(entry["fingerprint"], what) for entry, what in zip(entries, failures, strict=True)})
+        == 1
+    )
+    lines = [Content(failures[0])] if alike else []
+    for entry, failure in zip(entries, failures, strict=True):
+        turn = entry["context"].get("turn")
+        question = turn.get("question") if isinstance(turn, dict) else ""
+        where = one_line(f"session {entry['session_id']}, turn {entry['turn_id']}")
+        what = one_line(str(question or ""))[:200] if alike else f"{entry['phase']}  {failure}"
+        line = Content.assemble((short_id(entry["id"]), "bold"), f"  {where}  ", (what, "dim"))
+        lines.append(line)
+    return lines
+
+
+def _failure(entry: Entry) -> str:
     now = latest_failure(entry)
-    what = one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]
-    return Content.assemble((short_id(entry["id"]), "bold"), f"  {what}")
+    return one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]

@@ -19,7 +19,6 @@ from interventions.entry import ESCALATION, Entry, is_open, latest_failure, shor
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
 from interventions.retry.contract import RetryRequest, Scope, StillOpenError
-from interventions.retry.entry_points import LiveTurn
 from interventions.retry.retries import (
     RetriedTurn,
     WaitingTurn,
@@ -29,17 +28,23 @@ from interventions.retry.retries import (
     waiting_turns,
 )
 from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
-from monitor.forms.form import Form, Job
-from monitor.forms.retry_run import JOBS, ask_about_call, progress, summary, watched_turns
+from monitor.forms.form import Job
+from monitor.forms.retry_run import (
+    JOBS,
+    TurnForm,
+    ask_about_call,
+    progress,
+    summary,
+    watched_turns,
+)
 from monitor.widgets.keys import key
-from monitor.widgets.turn_text import progress_line
 
 DEFAULT_NOTE = "the retry went through"
 PERMISSION = "permission"
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
-class RetryForm(Form):
+class RetryForm(TurnForm):
     """Retries the chosen entries one by one. Where more turns wait for the same fix, it can retry
     all alike, as `interventions retry ID --all` does: one of them first, and only if that helps,
     the others."""
@@ -47,21 +52,11 @@ class RetryForm(Form):
     VERB = "Retry"
     DONE = "retried and resolved"
     CLOSES = True
-    AUTO_FOCUS = "#note"
+    HINT = "the turn goes on from the phase that failed; it is resolved only if that works"
     BINDINGS: ClassVar[list[BindingType]] = [
         key("ctrl+t", "all(False)", "All alike", "Retry all alike", id="form.all"),
         key("ctrl+r", "all(True)", "Others, too", "Others that wait, too", id="form.all-others"),
     ]
-
-    @dataclass
-    class Progress(Message):
-        """`counts` is how far many turns are; `running` those that run, where that is known."""
-
-        running: Sequence[LiveTurn]
-        counts: str = ""
-
-        def can_replace(self, message: Message) -> bool:
-            return isinstance(message, RetryForm.Progress)
 
     @dataclass
     class AlikeFound(Message):
@@ -93,12 +88,7 @@ class RetryForm(Form):
                 classes="hint",
                 markup=False,
             )
-        yield Static(
-            "the turn goes on from the phase that failed; it is resolved only if that works",
-            id="retry-progress",
-            classes="hint",
-            markup=False,
-        )
+        yield from super().fields()
 
     def on_mount(self) -> None:
         self._find_alike()
@@ -143,7 +133,7 @@ class RetryForm(Form):
                 grant=typed.grant if latest_failure(entry)["type"] == PERMISSION else None,
                 ask=partial(ask_about_call, self.app),
             )
-            with watched_turns(self.queue.home, [entry["turn_id"]], self._show_progress):
+            with watched_turns(self.queue.home, [entry["turn_id"]], self.show_progress):
                 retried = retry_entry(self.queue, request, expected_version=entry["version"])
             if not retried.resolved:
                 raise StillOpenError(retried)
@@ -152,17 +142,6 @@ class RetryForm(Form):
             return retried.entry
 
         return retry
-
-    def _show_progress(self, running: Sequence[LiveTurn], counts: str) -> None:
-        """From whatever thread."""
-        self.post_message(self.Progress(running, counts))
-
-    @on(Progress)
-    def _progressed(self, message: Progress) -> None:
-        lines = [Content(message.counts)] if message.counts else []
-        lines += map(progress_line, message.running)
-        if lines:
-            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))
 
     @work(thread=True, group="alike")
     def _find_alike(self) -> None:
@@ -216,7 +195,7 @@ class RetryForm(Form):
 
         def count(outcome: RetriedTurn, done: int, total: int) -> None:
             tried.append(outcome)
-            self._show_progress((), progress(tried, total))
+            self.show_progress((), progress(tried, total))
 
         def closed(entry: Entry) -> Entry:
             now = self.queue.find(entry["id"])
@@ -225,7 +204,7 @@ class RetryForm(Form):
             return now
 
         self.remarks = []
-        with watched_turns(home, list(turns), self._show_progress, tried):
+        with watched_turns(home, list(turns), self.show_progress, tried):
             try:
                 retry_all(
                     turns, home, request, jobs=JOBS, progress=count, stop=lambda: self.state.stops

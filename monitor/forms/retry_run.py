@@ -8,23 +8,32 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Button, Footer, Static
 
+from interventions.entry import Entry
 from interventions.errors import NoResumerError
 from interventions.plaintext import one_line
-from interventions.retry.contract import BegunCall, CallDecision
-from interventions.retry.entry_points import LiveTurn, find_turn_reader
-from interventions.retry.retries import RetriedTurn, tally
+from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
+from interventions.retry.entry_points import LiveTurn, done_with, find_resumer, find_turn_reader
+from interventions.retry.retries import RetriedTurn, result_lines, retry, tally
 from interventions.secrets.redaction import redact_text
+from monitor.core.app_state import VIA, Change, InputError
 from monitor.core.feeds import redacted
+from monitor.forms.form import Form
 from monitor.widgets.keys import key
+from monitor.widgets.turn_text import progress_line
 
 JOBS = 4
 _MOST_PROBLEMS = 6
@@ -74,6 +83,69 @@ def _watch(
             return
         counts = progress(list(tried), len(ids)) if len(ids) > 1 else ""
         show([redacted(turn) for turn in found if turn], counts)
+
+
+class TurnForm(Form):
+    """Shows the phases of its turns as they run."""
+
+    AUTO_FOCUS = "#note"
+    HINT: ClassVar[str] = ""
+
+    @dataclass
+    class Progress(Message):
+        """`counts` is how far many turns are; `running` those that run, where that is known."""
+
+        running: Sequence[LiveTurn]
+        counts: str = ""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, TurnForm.Progress)
+
+    def fields(self) -> ComposeResult:
+        yield Static(self.HINT, id="retry-progress", classes="hint", markup=False)
+
+    def show_progress(self, running: Sequence[LiveTurn], counts: str) -> None:
+        """From whatever thread."""
+        self.post_message(self.Progress(running, counts))
+
+    @on(Progress)
+    def _progressed(self, message: Progress) -> None:
+        lines = [Content(message.counts)] if message.counts else []
+        lines += map(progress_line, message.running)
+        if lines:
+            self.query_one("#retry-progress", Static).update(Content("\n").join(lines))
+
+
+class ResumeForm(TurnForm):
+    """An interrupted turn, which no entry is about, goes on."""
+
+    VERB = "Resume"
+    DONE = "resumed"
+    CHANGES = False
+    AUTO_FOCUS = "#confirm"
+    HINT = "it goes on from the phase in which it was interrupted"
+
+    def heading(self) -> Content:
+        return Content(f"Resume turn {self.entries[0]['turn_id']}")
+
+    def change(self) -> Change:
+        def resume(turn: Entry) -> Entry:
+            home, turn_id = self.queue.home, turn["turn_id"]
+            request = RetryRequest(
+                turn_id, None, note="", via=VIA, ask=partial(ask_about_call, self.app)
+            )
+            resumer = find_resumer()
+            try:
+                with watched_turns(home, [turn_id], self.show_progress):
+                    result = retry(home, request, resumer)
+            finally:
+                done_with(resumer)
+            if result.failed:
+                raise InputError(f"failed in {result.phase or 'a phase'}: {result.message}")
+            self.remarks += result_lines(turn, result)
+            return turn
+
+        return resume
 
 
 def progress(tried: Sequence[RetriedTurn], total: int) -> str:

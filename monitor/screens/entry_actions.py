@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from textual import events, work
 from textual.app import SuspendNotSupported
@@ -12,25 +13,37 @@ from textual.screen import Screen
 
 from interventions.entry import Entry, is_open
 from interventions.errors import NoResumerError, QueueError
-from interventions.plaintext import one_line
+from interventions.home import SETTINGS_FILE
+from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
-from interventions.retry.entry_points import find_resumer, has_resumer
-from interventions.view.description import as_markdown
+from interventions.retry.entry_points import LiveTurn, find_resumer, has_resumer
+from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
+from monitor.screens.turns_tab import as_entry
 from monitor.widgets.part import Part, text_of
 
+# What does the same as a command here, where it is not the form of that name.
+_DOES = {
+    "turns": "go('turns')",
+    "similar": "go('alike')",
+    "resume": "form('retry')",
+}
 _MOST_PROBLEMS = 3
 
 
 def _form(name: str) -> type[Form]:
     from monitor.forms import transitions  # late: not needed for the first paint
+    from monitor.forms.export import ExportForm
     from monitor.forms.retry import RetryForm
+    from monitor.forms.retry_run import ResumeForm
 
     forms: dict[str, type[Form]] = {
         "resolve": transitions.ResolveForm,
         "retry": RetryForm,
+        "resume": ResumeForm,
+        "export": ExportForm,
         "snooze": transitions.SnoozeForm,
         "dismiss": transitions.DismissForm,
         "assign": transitions.AssignForm,
@@ -58,6 +71,14 @@ class EntryScreen(Screen[None]):
         """Of a row that is no entry, what can be copied."""
         raise NotImplementedError
 
+    def turn(self) -> LiveTurn | None:
+        """The turn under the cursor, where rows are turns."""
+        return None
+
+    def turn_to_resume(self) -> LiveTurn | None:
+        turn = self.turn()
+        return turn if turn and turn["status"] == "interrupted" else None
+
     def target_note(self) -> str:
         """What a form should say of the targets."""
         return ""
@@ -68,13 +89,18 @@ class EntryScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         targets = self.targets()
         if action == "form":
-            return (self._may_change() and bool(self._fitting(str(parameters[0])))) or None
+            name = str(parameters[0])
+            may = bool(self.state.source.queue) if name == "export" else self._may_change()
+            resumes = name == "retry" and self.turn_to_resume() is not None
+            return (may and (resumes or bool(self._fitting(name)))) or None
+        if action == "commands":
+            return bool(targets or self.turn()) or None
         if action == "undo":
             return self._may_change() or None
         if action in ("copy_id", "copy_all"):
             return bool(targets or self.row_text()) or None
         if action == "edit":
-            return any(entry.get("location") for entry in targets[:1]) or None
+            return bool(targets) or None
         return True
 
     def on_key(self, event: events.Key) -> None:
@@ -95,7 +121,8 @@ class EntryScreen(Screen[None]):
 
     def action_form(self, name: str) -> None:
         queue, fitting = self.state.source.queue, self._fitting(name)
-        if queue is None or not fitting:
+        turn = self.turn_to_resume() if name == "retry" else None
+        if queue is None or not (fitting or turn):
             return
         # Does not load the resumer yet: that takes a while, and the form should open at once.
         if name == "retry" and not has_resumer():
@@ -104,11 +131,16 @@ class EntryScreen(Screen[None]):
             except NoResumerError as error:
                 self.notify_once(f"{error}. {error.hint}", "warning")
             return
+        if turn:
+            name, fitting = "resume", [as_entry(turn, self.state.clock())]
         form = _form(name)(self.state, queue, fitting, self.target_note())
-        form.report_late = self._changed
-        self.app.push_screen(form, self._changed)
+        report = self._changed if form.CHANGES else self._reported
+        form.report_late = report
+        self.app.push_screen(form, report)
 
     def _fitting(self, form: str) -> list[Entry]:
+        if form == "export":
+            return list(self.targets())
         for_open = form != "reopen"
         return [entry for entry in self.targets() if is_open(entry) is for_open]
 
@@ -154,9 +186,10 @@ class EntryScreen(Screen[None]):
             return
         from monitor.forms.transitions import UndoForm
 
-        self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._undone)
+        self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._reported)
 
-    def _undone(self, outcome: ChangeOutcome | None) -> None:
+    def _reported(self, outcome: ChangeOutcome | None) -> None:
+        """Of what is not taken back."""
         if outcome is not None:
             self._show_outcome(outcome)
 
@@ -202,25 +235,84 @@ class EntryScreen(Screen[None]):
                 "if not: interventions export ID --as markdown"
             )
 
-    def action_edit(self) -> None:
+    def _commands(self) -> list[str]:
+        """Those with which one goes on."""
+        entry, turn = next(iter(self.targets()), None), self.turn()
+        if entry is not None:
+            turn_id = entry["turn_id"]
+            found = commands(entry, has_resumer())
+        elif turn is not None:
+            turn_id = turn["turn_id"]
+            found = [f"unified-flow resume {turn_id}"] if self.turn_to_resume() else []
+        else:
+            return []
+        found += [f"unified-flow turns show {turn_id}"] if turn_id else []
+        return found
+
+    def action_commands(self) -> None:
+        found = self._commands()
+
+        def chosen(choice: tuple[str, int] | None) -> None:
+            if choice is None:
+                return
+            word, command = choice[0], found[choice[1]]
+            if word == "choose":  # it is copied as it works in any folder
+                self.copy(lambda: for_home(command, self.state.source.home), command)
+            else:
+                name = command.split()[1]
+                self.call_later(self.app.run_action, _DOES.get(name, f"form('{name}')"), self)
+
+        from monitor.forms.menu import CommandMenu  # late, like every form
+
+        self.app.push_screen(CommandMenu("Go on with", found), chosen)
+
+    def _files(self) -> list[tuple[str, Path, int]]:
+        """(what it is, its path, the line) of what may have to be mended."""
         entry = next(iter(self.targets()), None)
-        place = desktop.source_line(entry.get("location")) if entry else None
-        if place is None:
-            self.notify_once("it has no source line")
+        if entry is None:
+            return []
+        found = []
+        if place := desktop.source_line(entry.get("location")):
+            found.append(("source", *place))
+        turn = entry["context"].get("turn")
+        recipe = turn.get("recipe") if isinstance(turn, dict) else None
+        if isinstance(recipe, str) and recipe and "\0" not in recipe:
+            found.append(("recipe", Path(recipe), 1))
+        settings = self.state.source.home / SETTINGS_FILE
+        if settings.is_file():
+            found.append(("configuration", settings, 1))
+        return found
+
+    def action_edit(self) -> None:
+        found = self._files()
+        if len(found) < 2:
+            self._edit(*found[0]) if found else self.notify_once("it names no file")
             return
-        file, line = place
+
+        def chosen(choice: tuple[str, int] | None) -> None:
+            if choice is not None:
+                self._edit(*found[choice[1]])
+
+        from monitor.forms.menu import Menu
+
+        lines = [f"{what:13}  " + one_line(f"{file}:{line}") for what, file, line in found]
+        self.app.push_screen(Menu("Open in $EDITOR", lines), chosen)
+
+    def _edit(self, what: str, file: Path, line: int) -> None:
         if not file.is_file():
             self.notify_once(f"{file} is not on this machine", "warning")
             return
-        problem = ""
         try:
             with self.app.suspend():
                 problem = desktop.edit(file, line)
         except SuspendNotSupported:
             self.notify_once("no editor can be opened from here", "warning")
+            return
+        self.refresh(layout=True)
         if problem:
             self.notify_once(problem, "error")
-        self.refresh(layout=True)
+        else:
+            self.notify_once(f"the {what} was open; t retries with it as it is now")
 
     def notify_once(self, text: str, severity: SeverityLevel = "information") -> None:
         """In place of the notification before."""

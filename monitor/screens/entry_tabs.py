@@ -12,6 +12,7 @@ from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single
 from interventions.view.others import SEVERITY_WORDS, worst_severity
+from monitor.core.links import Place, from_entry
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, RowCache, short_number
 from monitor.screens.tab import Tab, message
@@ -43,6 +44,10 @@ class EntryTab(Tab):
         if not self.marked:
             return []
         return [entry for entry in self.unfiltered() if entry["id"] in self.marked]
+
+    def link(self, key: str, to: str) -> Place | None:
+        entry = next(iter(self.entries(key)), None) or self.model.find(key)
+        return from_entry(entry, to) if entry else None
 
     def count_hidden_marks(self, now: datetime) -> int:
         if not self.marked:

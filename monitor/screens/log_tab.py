@@ -14,6 +14,7 @@ from interventions.plaintext import clean, one_line
 from interventions.view.others import SEVERITY_WORDS
 from interventions.view.query import Query
 from monitor.core.feeds import MOST_LINES
+from monitor.core.links import Place, from_record
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
@@ -58,6 +59,10 @@ class LogTab(Tab):
     def row_text(self, key: str) -> Sequence[Part]:
         found = (record for own, record in self.unfiltered() if own == key)
         return next(([Part("", _record_text(record))] for record in found), ())
+
+    def link(self, key: str, to: str) -> Place | None:
+        record = next((record for own, record in self.unfiltered() if own == key), None)
+        return from_record(record, to, self.model.snapshot.entries) if record else None
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_LINES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from textual import work
@@ -89,10 +90,10 @@ class ReaderScreen(EntryScreen):
             self._unmounted.wait(_PULSE_S)
 
     @work(thread=True, exclusive=True, group="feed")
-    def read_feed(self, tab: str) -> None:
+    def read_feed(self, tab: str, turns: Sequence[int] = ()) -> None:
         """What a tab shows, again and again while it is shown."""
         worker, state = get_current_worker(), self.state
-        read = feed_reader(tab, state.source, state.clock, self.window)
+        read = feed_reader(tab, state.source, state.clock, self.window, turns)
         last = None
         while not worker.is_cancelled and not self._unmounted.is_set():
             feed = read()

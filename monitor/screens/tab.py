@@ -9,7 +9,9 @@ from typing import ClassVar
 from textual.content import Content
 
 from interventions.entry import Entry
+from interventions.retry.entry_points import LiveTurn
 from monitor.core.feeds import Feed
+from monitor.core.links import Place
 from monitor.core.model import TriageModel
 from monitor.core.rows import Column, Row
 from monitor.core.snapshot import Snapshot, TroubleKind
@@ -60,6 +62,14 @@ class Tab:
     def row_text(self, key: str) -> Sequence[Part]:
         """The detail of a row that is no entry."""
         return ()
+
+    def turn(self, key: str) -> LiveTurn | None:
+        """The turn that the row is."""
+        return None
+
+    def link(self, key: str, to: str) -> Place | None:
+        """Where the row leads to: `turns`, `entry`, `log` or `alike`."""
+        return None
 
     def truncated_note(self) -> str:
         """Where there is more than the rows show."""

@@ -16,8 +16,10 @@ from textual.widgets import ContentSwitcher, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
+from interventions.retry.entry_points import LiveTurn
 from interventions.trends import Window
 from monitor.core.app_state import AppState
+from monitor.core.links import Place
 from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Pulse, Snapshot
@@ -59,6 +61,8 @@ class TriageScreen(ReaderScreen):
         self.tab = self.tabs["open"]
         self._panes: dict[str, ListPane] = {}
         self._detail_timers: tuple[Timer, ...] = ()
+        self._trail: list[Place] = []  # where one came from by links
+        self._arriving: Place | None = None  # until its rows are there
 
     def compose(self) -> ComposeResult:
         yield StatusHeader(id="header")
@@ -176,6 +180,8 @@ class TriageScreen(ReaderScreen):
         self.query_one(TabBar).show(tab.name, counts)
         self._show_detail()
         self.update_keys()
+        if self._arriving is not None and rows:
+            self._arrive(self._arriving)
 
     def _show_detail(self) -> None:
         """What is under the cursor or, while it is read, a newer version of the same."""
@@ -244,7 +250,7 @@ class TriageScreen(ReaderScreen):
         self.model.new -= {entry["id"] for entry in self._entries_under_cursor()}
 
     @on(RowList.Chosen)
-    def _row_chosen(self, message: RowList.Chosen) -> None:
+    def _open_detail(self) -> None:
         self.detail.display = True
         self._show_detail()
         self.detail.focus()
@@ -269,6 +275,8 @@ class TriageScreen(ReaderScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "filter":  # in the input a slash is a letter
             return not isinstance(self.focused, Input)
+        if action == "go":
+            return self.tab.link(self._row, str(parameters[0])) is not None or None
         if action == "window":
             return self.tab.name == TrendsTab.name
         if action in _ON_THE_LIST and self._is_reading and not self._is_wide:
@@ -350,6 +358,11 @@ class TriageScreen(ReaderScreen):
         await self.action_tab_to(message.tab)
 
     async def action_tab_to(self, name: str) -> None:
+        self._trail.clear()
+        await self._to_tab(name)
+
+    async def _to_tab(self, name: str, place: Place | None = None) -> None:
+        self._arriving = None
         self.tab = self.tabs[name]
         panes, pane = self.query_one("#panes", ContentSwitcher), self._pane()
         if not pane.is_attached:
@@ -359,13 +372,41 @@ class TriageScreen(ReaderScreen):
         if name == "open":
             self.workers.cancel_group(self, "feed")
         else:
-            self.read_feed(name)
-        self.show()
+            self.read_feed(name, place.turns if place else ())
         self._focus_list()
+        self._arriving = place
+        self.show()
 
     def _focus_list(self) -> None:
         self.query_one("#panes").display = True  # what is not shown cannot have the keys
         self.rows.focus()
+
+    # Links
+
+    async def action_go(self, to: str) -> None:
+        place = self.tab.link(self._row, to)
+        if place is not None:
+            row = self.rows.cursor_key or ""
+            here = Place(self.tab.name, self.model.view.query.text, row, self._is_reading)
+            self._trail.append(here)
+            await self._go(place)
+
+    async def _go(self, place: Place) -> None:
+        self.model.filter(place.query)
+        self.model.unfold(place.unfolded)
+        self.query_one(FilterBar).show_query(place.query)
+        await self._to_tab(place.tab, place)
+
+    def _arrive(self, place: Place) -> None:
+        self._arriving = None
+        if place.row:
+            self.rows.move_to_key(place.row)
+        if place.reading:
+            self.detail.show_text((), key="")  # it is about another row now
+            self._open_detail()
+
+    def turn(self) -> LiveTurn | None:
+        return self.tab.turn(self._row)
 
     def action_filter(self) -> None:
         self.query_one(FilterBar).open()
@@ -390,9 +431,12 @@ class TriageScreen(ReaderScreen):
         self.query_one(FilterBar).display = False
         self._focus_list()
 
-    def action_back(self) -> None:
-        """One level: from the detail to the list, then the filter, then the marks."""
-        if not self.rows.has_focus:
+    async def action_back(self) -> None:
+        """One level: to where a link was followed; from the detail to the list, then the filter,
+        then the marks."""
+        if self._trail:
+            await self._go(self._trail.pop())
+        elif not self.rows.has_focus:
             self._focus_list()
         elif self.query_one(FilterBar).display:
             self.action_clear_filter()
@@ -402,8 +446,10 @@ class TriageScreen(ReaderScreen):
             self._since = ""
             self.show()
 
-    def action_leave(self) -> None:
-        if self.rows.has_focus:
-            self.app.exit()
-        else:
+    async def action_leave(self) -> None:
+        if not self.rows.has_focus:
             self._focus_list()
+        elif self._trail:
+            await self.action_back()
+        else:
+            self.app.exit()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from interventions.entry import complete
+from interventions.entry import Entry, complete
 from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn
 from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
 from interventions.view.ribbon import marks, phases
 from monitor.core.feeds import MOST_TURNS
+from monitor.core.links import Place, from_turn
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
 from monitor.widgets.part import Part
@@ -47,8 +48,15 @@ class TurnsTab(Tab):
         return [_row(turn, now) for turn in self.unfiltered() if turn_matches(turn, query, now)]
 
     def row_text(self, key: str) -> Sequence[Part]:
-        found = (turn for turn in self.unfiltered() if _key(turn) == key)
-        return next((live_turn(turn, self._now) for turn in found), ())
+        turn = self.turn(key)
+        return live_turn(turn, self._now) if turn else ()
+
+    def turn(self, key: str) -> LiveTurn | None:
+        return next((turn for turn in self.unfiltered() if _key(turn) == key), None)
+
+    def link(self, key: str, to: str) -> Place | None:
+        turn = self.turn(key)
+        return from_turn(turn, to, self.model.snapshot.entries) if turn else None
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_TURNS
@@ -79,8 +87,11 @@ def _row(turn: LiveTurn, now: datetime) -> Row:
 def turn_matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
     """By the terms that a turn and an entry have in common; words are looked for in all that is
     shown of it."""
-    if not query.tests:
-        return True
+    return not query.tests or query.matches(as_entry(turn, now), now)
+
+
+def as_entry(turn: LiveTurn, now: datetime) -> Entry:
+    """What a turn and an entry have in common, for what is asked of entries."""
     steps = phases(turn.get("ribbon"))
     stopped = next((one.name for one in steps if one.status in ("failed", "running")), "-")
     words = (turn["status"], turn.get("question"), turn.get("doing"), turn.get("error"))
@@ -95,4 +106,4 @@ def turn_matches(turn: LiveTurn, query: Query, now: datetime) -> bool:
         "session_id": turn.get("session_id"),
         "turn_id": turn["turn_id"],
     }
-    return query.matches(complete(entry), now)
+    return complete(entry)

@@ -183,6 +183,13 @@ class FilterBar(Horizontal):
         self.display = True
         self.query_one(Input).focus()
 
+    def show_query(self, query: str) -> None:
+        """One that nobody typed."""
+        with self.prevent(Input.Changed):
+            self.query_one(Input).value = query
+        self.display = bool(query)
+        self.show_problem("")
+
     def show_problem(self, problem: str) -> None:
         self.query_one("#filter-problem", Static).update(problem)
         self.set_class(bool(problem), "-bad")

@@ -31,8 +31,8 @@ def key(
 
 hidden_key = partial(key, show=False)
 
-COPY, TABS, SORT, MATCH, PART = (
-    Binding.Group(name, compact=True) for name in ("Copy", "Tab", "Sort", "Match", "Part")
+COPY, TABS, SORT, MATCH, PART, GO = (
+    Binding.Group(name, compact=True) for name in ("Copy", "Tab", "Sort", "Match", "Part", "Go to")
 )
 
 MOVING = (
@@ -91,9 +91,15 @@ TRIAGE = (
     key("p", "pause", "Pause", "Hold the list still and count what comes", id="live.pause"),
     key("y", "copy_id", "Copy id", "Copy the id", id="copy.id", group=COPY),
     key("Y", "copy_all", "Copy", "Copy everything as Markdown", id="copy.markdown", group=COPY),
-    key("e", "edit", "Editor", "Open the source line in $EDITOR", id="open.editor"),
+    key("e", "edit", "Editor", "Source line, recipe or configuration", id="open.editor"),
+    key("c", "commands", "Commands", "The commands to go on with", id="open.commands"),
+    key("X", "form('export')", "Export", "Write it into a file", id="act.export"),
     key("a", "form('assign')", "Assign", "Say who looks into it", id="act.assign"),
     key("o", "form('reopen')", "Reopen", "Open a closed one again", id="act.reopen"),
+    key("T", "go('turns')", "Turns", "Its turns", id="go.turns", group=GO),
+    key("E", "go('entry')", "Entry", "The entry of a turn, or of a line", id="go.entry", group=GO),
+    key("L", "go('log')", "Log", "Its lines of the log", id="go.log", group=GO),
+    key("equals_sign", "go('alike')", "Alike", "What is alike", id="go.alike", group=GO),
     key("left_square_bracket", "tab(-1)", "Left", "The tab before", id="tab.previous", group=TABS),
     key("right_square_bracket", "tab(1)", "Right", "The next tab", id="tab.next", group=TABS),
     key("S", "sort('severity')", "By severity", "The worst first", id="sort.severity", group=SORT),

@@ -1,0 +1,82 @@
+"""A few things of which one is chosen, by its number or with the arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Footer, OptionList
+
+from monitor.widgets.keys import hidden_key, key
+
+_MOST = 9
+
+
+class Menu(ModalScreen[tuple[str, int] | None]):
+    """Closes with what is done (`choose`, or another key's word) and the number of the line."""
+
+    HINT: ClassVar[str] = "⏎ or its number opens"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("enter", "done('choose')", "Choose", "This one; or by its number", id="menu.choose"),
+        key("escape,q", "cancel", "Cancel", "None of them", id="menu.cancel"),
+        hidden_key("j", "move(1)", "Down", "One down", id="menu.down"),
+        hidden_key("k", "move(-1)", "Up", "One up", id="menu.up"),
+        *(
+            hidden_key(str(n), f"number({n})", f"Line {n}", "Choose that", id=f"menu.{n}")
+            for n in range(1, _MOST + 1)
+        ),
+    ]
+
+    def __init__(self, title: str, lines: Sequence[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._list = lines
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="form", classes="box") as box:
+            box.border_title = Content(self._title)
+            box.border_subtitle = self.HINT
+            yield OptionList(
+                *(
+                    Content.assemble((f"{number} ", "bold $text-accent"), line)
+                    for number, line in enumerate(self._list, 1)
+                ),
+                compact=True,
+            )
+        yield Footer(show_command_palette=False, compact=True)
+
+    def action_move(self, direction: int) -> None:
+        options = self.query_one(OptionList)
+        options.action_cursor_down() if direction > 0 else options.action_cursor_up()
+
+    def action_number(self, number: int) -> None:
+        if number <= len(self._list):
+            self.dismiss(("choose", number - 1))
+
+    def action_done(self, word: str) -> None:
+        chosen = self.query_one(OptionList).highlighted
+        if chosen is not None:
+            self.dismiss((word, chosen))
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self) -> None:
+        self.action_done("choose")
+
+    def action_cancel(self) -> None:
+        self.dismiss(None)
+
+
+class CommandMenu(Menu):
+    """A command is copied, or done here: by the form or the place that does the same."""
+
+    HINT = "⏎ or its number copies · x does it here"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("enter", "done('choose')", "Copy", "Copy it; or by its number", id="menu.copy"),
+        key("x", "done('run')", "Do it here", "What the command does", id="menu.run"),
+    ]
