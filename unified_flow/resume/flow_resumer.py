@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Coroutine, Mapping
@@ -15,6 +14,7 @@ from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest, ask_person
 from unified_flow.resume.lookup import flow_for, load_turn
 from unified_flow.resume.resumption import resume_turn
@@ -29,13 +29,12 @@ STOP_S = 5.0  # that a turn has to say that it was interrupted
 
 
 class FlowResumer(Resumer):
-    """Resumes turns of `unified_flow` from any thread, in one event loop. Turns that were asked
+    """Resumes turns of `unified_flow` from any thread, in the background loop. Turns that were asked
     with the same options share a flow, for to wire one costs more than most turns."""
 
     def __init__(self) -> None:
         self._flows: dict[tuple[Path, str], UnifiedFlow] = {}
         self._wiring = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
@@ -52,15 +51,12 @@ class FlowResumer(Resumer):
             raise NotResumableError(why, hint=exc.hint or "") from exc
         observer = _follower(request.started)
         with logged(home):
-            return self._run(resume_turn(flow, turn_id, wanted, observer=observer))
+            return _run(resume_turn(flow, turn_id, wanted, observer=observer))
 
     def close(self) -> None:
         for flow in self._flows.values():
-            self._run(flow.aclose())
+            wait_for(flow.aclose())
         self._flows.clear()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
 
     def _flow(self, turn: Turn, home: Path, options: Mapping[str, Any]) -> UnifiedFlow:
         asked = json.dumps([turn.asked_with, dict(options)], sort_keys=True, default=str)
@@ -69,35 +65,22 @@ class FlowResumer(Resumer):
                 self._flows[home, asked] = flow_for(turn, home, **options)
             return self._flows[home, asked]
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._wiring:
-            if self._loop is None:
-                loop = self._loop = asyncio.new_event_loop()
 
-                def run() -> None:
-                    loop.run_forever()
-                    loop.close()
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """An interrupted caller waits until the turn has said so in its journal."""
+    ended = threading.Event()
 
-                threading.Thread(target=run, daemon=True, name="resumer").start()
-            return self._loop
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """An interrupted caller waits until the turn has said so in its journal."""
-        ended = threading.Event()
-
-        async def to_its_end() -> T:
-            try:
-                return await work
-            finally:
-                ended.set()
-
-        running = asyncio.run_coroutine_threadsafe(to_its_end(), self._running_loop())
+    async def to_its_end() -> T:
         try:
-            return running.result()
-        except KeyboardInterrupt:
-            running.cancel()
-            ended.wait(STOP_S)
-            raise
+            return await work
+        finally:
+            ended.set()
+
+    try:
+        return wait_for(to_its_end())
+    except KeyboardInterrupt:
+        ended.wait(STOP_S)
+        raise
 
 
 def _follower(started: Started | None) -> Observer | None:
