@@ -12,7 +12,6 @@ import typer
 from interventions.cli.terminal import confirm, note, say
 from interventions.home import find_home
 from unified_flow.cli import options
-from unified_flow.cli.completion import collection_names
 from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import say_object, say_result
 
@@ -26,7 +25,6 @@ def _argument(default: str = "") -> Any:
     return typer.Argument(
         metavar="[NAME]" if default else "NAME",
         help=f"The collection's name{default}.",
-        autocompletion=collection_names,
     )
 
 

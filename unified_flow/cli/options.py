@@ -22,7 +22,6 @@ from interventions.cli.options import NoteText as NoteText
 from interventions.cli.options import RerunTools as RerunTools
 from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
-from unified_flow.cli.completion import collection_names, session_ids, turn_numbers
 
 ALL = 10**9  # what a store takes for no limit
 LAST = "last"  # the newest session or run; `turns/archive.py` has that of turns
@@ -35,14 +34,13 @@ User = Annotated[
 ]
 Session = Annotated[
     str | None,
-    typer.Option(help="Of this session; `last` is the newest.", autocompletion=session_ids),
+    typer.Option(help="Of this session; `last` is the newest."),
 ]
 OwnSession = Annotated[
     str | None,
     typer.Option(
         "--session",
         help="Go on with this session, so that 'it' is understood; `last` is the newest.",
-        autocompletion=session_ids,
     ),
 ]
 OnlyUser = Annotated[
@@ -54,7 +52,6 @@ Turn = Annotated[
     typer.Argument(
         metavar="TURN",
         help="The turn's number or request id; `last` is the newest.",
-        autocompletion=turn_numbers,
     ),
 ]
 TurnOrIntervention = Annotated[
@@ -62,7 +59,6 @@ TurnOrIntervention = Annotated[
     typer.Argument(
         metavar="TURN_OR_INTERVENTION",
         help="A turn's number or request id (`last`: the newest), or an intervention's id.",
-        autocompletion=turn_numbers,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
@@ -80,7 +76,6 @@ CollectionName = Annotated[
         "--collection",
         metavar="NAME",
         help="A named index of its own [default: the setting `collection`].",
-        autocompletion=collection_names,
     ),
 ]
 ModelName = Annotated[

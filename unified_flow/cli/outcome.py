@@ -12,6 +12,7 @@ from interventions.entry import short_id
 from interventions.errors import QueueError
 from interventions.plaintext import clean, home_flag, one_line
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
+from interventions.view.ribbon import phases
 from unified_flow.cli.answer import show_answer
 from unified_flow.cli.terminal import beginning, on_terminal
 from unified_flow.engine.failure_report import ribbon
@@ -21,7 +22,6 @@ from unified_flow.resume.resumption import ResumeResult
 from unified_flow.turns.passage import citation_for_asker
 from unified_flow.turns.turn import Turn
 
-SYMBOL = {"completed": "✓", "failed": "✗", "running": "…", "not_run": "·"}
 MESSAGE_CHARS = 600
 FIXES_SHOWN = 2
 
@@ -165,7 +165,7 @@ def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:
 
     title = clean(f"{error.phase} failed: {error.category}, {error.severity}")
     body = Text()
-    body.append(" ".join(SYMBOL[step["status"]] for step in ribbon(turn, failed=error.phase)))
+    body.append(" ".join(step.symbol for step in phases(ribbon(turn, failed=error.phase))))
     body.append(f"   turn {error.turn_id}, request {clean(error.request_id)}\n\n", "dim")
     body.append(beginning(str(error), MESSAGE_CHARS), "bold")
     if error.failure.tool:

@@ -16,7 +16,6 @@ from interventions.home import find_home, replace_private, state_folder
 from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import session_ids
 from unified_flow.cli.terminal import beginning, counted, say_object
 from unified_flow.errors import InputError
 
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
 Session = Annotated[
     str,
-    typer.Argument(
-        help="The session's id; `last` is the one used last.", autocompletion=session_ids
-    ),
+    typer.Argument(help="The session's id; `last` is the one used last."),
 ]
 
 

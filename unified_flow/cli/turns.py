@@ -11,7 +11,6 @@ from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.completion import turn_numbers
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import (
     beginning,
@@ -175,7 +174,6 @@ def abandon(
         typer.Argument(
             metavar="[TURN]",
             help="Which; or all that the options take.",
-            autocompletion=turn_numbers,
         ),
     ] = None,
     reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
-from unified_flow.engine.dispatcher import Dispatcher, ThisProcess
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import RecipeError
 from unified_flow.guardrails.guardrails import Guardrails
@@ -23,12 +22,29 @@ from unified_flow.policies import Policy
 from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.permission_gate import PermissionGate
 from unified_flow.tools.toolbox import Toolbox
+from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.memory import Memories
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
+from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:  # the extra `otel`
     from unified_flow.engine.telemetry.spans import Traces
+
+
+class Dispatcher(Protocol):
+    """Asked whenever a turn begins or goes on, once its journal says so."""
+
+    async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
+        """The turn, once it has stopped. `here` runs it in this process; one that has another
+        process run it closes the ledger first. Raises the phase's PhaseError, wherever it ran
+        (`phase_error` in outcome.py)."""
+        ...
+
+
+class ThisProcess(Dispatcher):
+    async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
+        return await here()
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ STOP_S = 5.0  # that a turn has to say that it was interrupted
 
 
 class FlowResumer(Resumer):
-    """Resumes turns of `unified_flow` from any thread, in the background loop. Turns that were asked
-    with the same options share a flow, for to wire one costs more than most turns."""
+    """Resumes turns of `unified_flow` from any thread, in the process's background loop. Turns that
+    were asked with the same options share a flow, for to wire one costs more than most turns."""
 
     def __init__(self) -> None:
         self._flows: dict[tuple[Path, str], UnifiedFlow] = {}
