@@ -45,6 +45,8 @@ def scope_of(error_type: str, stage: str) -> Scope:
         return "pipeline"
     if stage == "retriever":
         return "retrieval"
+    if error_type == "LoopLimitError":
+        return "model"  # no answer came about, as when a model fails
     rejected = error_type == DraftRejectedError.__name__  # by a model that works
     return "model" if stage == "llm" and not rejected else "other"
 

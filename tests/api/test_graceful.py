@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.answers import IN_ENVIRONMENT, every_phase_by_model, script
+from tests.answers import SEARCH as SEARCH_AGAIN
 from tests.api.service import Service, model_flags, serving
 from tests.servers.model_server import ModelServer, hang, rate_limited, raw, status
 
@@ -89,6 +90,11 @@ TABLE: dict[str, tuple[Callable[[], Any], Expected, Expected]] = {
         lambda: script(query_analyzer=hang()),
         (502, "LLM_ERROR", None),
         (503, "LLM_ERROR", MODEL),
+    ),
+    "a loop that comes to no end": (
+        lambda: script(planner=[SEARCH_AGAIN] * 20),
+        (500, "INTERNAL_ERROR", None),
+        (503, "INTERNAL_ERROR", MODEL),
     ),
     "model talks nonsense": (
         lambda: script(reflection=raw(b"<html>")),

@@ -157,6 +157,11 @@ def test_a_failure_keeps_its_status_also_in_a_stream(
             client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)
         assert limited.value.code == "RATE_LIMITED"
         assert int(limited.value.response.headers["Retry-After"]) >= 1
+        assert "x-should-retry" not in limited.value.response.headers
+        model.script = script(query_analyzer=status(401))
+        with pytest.raises(openai.InternalServerError) as refused:  # no retry mends the key
+            client.chat.completions.create(model="unified-flow", messages=[QUESTION], stream=stream)
+        assert refused.value.response.headers["x-should-retry"] == "false"
 
 
 def test_the_key_is_the_client_token(folder: Path, docs: Path) -> None:

@@ -57,7 +57,8 @@ RETRY_AFTER_S = 1.0  # from the ADR's own example
 @dataclass(frozen=True)
 class Problem:
     """`message_key` is a key of MESSAGES, whose text may name `details.field` and `rate`.
-    The connection `closes` where nobody knows what the next byte on it means. `fallback` goes
+    `final`: the same request again helps nobody; OpenAI's clients heed the header. The connection
+    `closes` where nobody knows what the next byte on it means. `fallback` goes
     beside a text in place of an answer. `intervention_id` is for the log alone, `reason` for the
     metrics."""
 
@@ -69,6 +70,7 @@ class Problem:
     retry_after_s: float | None = None
     degraded: bool = False
     closes: bool = False
+    final: bool = False
     fallback: Mapping[str, Any] | None = None
     intervention_id: str | None = None
     reason: Reason | None = None
@@ -84,6 +86,8 @@ class Problem:
             headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_s)))
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["WWW-Authenticate"] = "Bearer"
+        if self.final:
+            headers["X-Should-Retry"] = "false"
         if self.closes:
             headers["Connection"] = "close"
         return headers
@@ -143,7 +147,8 @@ def of_status(status: int) -> Problem:
         return unexpected()
     key = f"status_{status}"
     problem = invalid(key if key in MESSAGES["en"] else "status_400", status)
-    return replace(problem, closes=status == HTTPStatus.REQUEST_TIMEOUT)
+    final = status == HTTPStatus.CONFLICT
+    return replace(problem, closes=status == HTTPStatus.REQUEST_TIMEOUT, final=final)
 
 
 def broken() -> Problem:
@@ -241,6 +246,7 @@ def _halted(error: PhaseError, collection: str) -> Problem:
         KIND_OF_CODE[error.code],
         _details(error, collection),
         retry_after_s=wait_s,
+        final=error.failure.kind == "permanent",
         intervention_id=error.intervention_id,
     )
 
