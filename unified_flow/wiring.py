@@ -28,6 +28,7 @@ from unified_flow.retrieval.documents import Documents, documents_of, roots_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
 from unified_flow.stores import memory_store, session_store, turn_store
 from unified_flow.tools import Tool
+from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.tools.builtin.file_search import file_tools
 from unified_flow.tools.builtin.human_ask import HUMAN_ASK
@@ -193,7 +194,7 @@ def _built_in_tools(
     search = [doc_search(documents)] if documents is not None else []
     files = list(file_tools(roots, private, settings.documents)) if roots else []
     research = internet_research(fetch_policy_of(settings.research))
-    return [*search, *files, research, HUMAN_ASK, *memory_tools(memory)]
+    return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]
 
 
 def _guardrails(

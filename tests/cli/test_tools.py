@@ -59,7 +59,7 @@ def test_the_list_says_what_each_does_and_whether_it_may(own: Path, docs: Path) 
     done = run("tools", "list", "--docs", docs, "--json", home=own)
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in json.loads(done.stdout)["tools"]}
-    assert {"doc.search", "file.read", "memory.query", "human.ask", "append"} <= set(rows)
+    assert {"doc.search", "file.read", "calculate", "human.ask", "append"} <= set(rows)
     assert rows["doc.search"]["allowed"]
     assert rows["doc.search"]["source"] == "built in"
     assert (rows["append"]["allowed"], rows["append"]["access"]) == (False, ["writes"])
@@ -77,7 +77,7 @@ def test_a_server_that_does_not_start_hides_no_other_tool(own: Path) -> None:
     config.write_text(config.read_text() + '[mcp.lost]\ncommand = "no-such-program"\n')
     done = run("tools", "list", home=own)
     assert done.returncode == 1
-    assert "memory.query" in done.stdout
+    assert "calculate" in done.stdout
     assert "the MCP server lost cannot be started" in done.stderr
     doctor = run("doctor", "--json", home=own)
     checks = {c["name"]: c for c in json.loads(doctor.stdout)["checks"]}
@@ -125,7 +125,7 @@ def test_a_name_that_several_tools_of_a_server_have_is_told(own: Path) -> None:
         listed = run("tools", "list", home=own)
         assert listed.returncode == 1
         assert "several tools are named test.say: none of them is used" in listed.stderr
-        assert "memory.query" in listed.stdout
+        assert "calculate" in listed.stdout
         assert "there are several: test.say" in run("doctor", home=own).stdout
 
 
@@ -148,12 +148,12 @@ def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_pat
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        (["memory.query", "query=robots", "limit=3"], 0, '"memories": []'),
-        (["memory.query", "--args", '{"query": "robots"}'], 0, '"memories": []'),
-        (["memory.query", "quary=3"], 2, "unknown argument 'quary'"),
-        (["memory.query", "17"], 2, "not key=value"),
-        (["memory.query", "--args", "[1]"], 2, "no JSON object"),
-        (["memory.quary", "query=1"], 2, "Did you mean memory.query"),
+        (["calculate", "expression=17 * 3"], 0, '"value": 51'),
+        (["calculate", "--args", '{"expression": "17 * 3"}'], 0, '"value": 51'),
+        (["calculate", "expr=3"], 2, "unknown argument 'expr'"),
+        (["calculate", "17"], 2, "not key=value"),
+        (["calculate", "--args", "[1]"], 2, "no JSON object"),
+        (["calculat", "expression=1"], 2, "Did you mean calculate?"),
         (["fails", "--allow-tool", "fails"], 1, "fails failed: ZeroDivisionError"),
         (["tells", "--allow-tool", "tells"], 1, "ValueError: refused: [redacted]"),
         (["human.ask", "question=Who?"], 1, "Who?"),

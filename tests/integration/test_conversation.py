@@ -126,6 +126,12 @@ def test_a_history_may_be_dicts_and_what_is_none_is_refused(home: Path, docs: Pa
             asyncio.run(ask(wrong))
 
 
+def test_arithmetic_without_a_result_is_answered_with_the_reason(home: Path, docs: Path) -> None:
+    turn = asked(home, docs, "9**9**9**9")
+    assert turn.status == "answered"
+    assert turn.response == "There is no result: 9**9**9**9 is too large to calculate."
+
+
 def test_a_question_in_another_language_is_told_so(home: Path, docs: Path) -> None:
     """In its own language; in English for one without a file."""
     swedish = asked(home, docs, "Hur länge måste degen vila innan den bakas?")

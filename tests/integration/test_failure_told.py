@@ -27,7 +27,7 @@ ASKS = Plan(
     route="coordinator",
     tool_requests=[ToolRequest(tool="human.ask", args={"question": "Which robot?"}, goal_id="g1")],
 )
-COUNTS = ToolRequest(tool="memory.query", args={"query": "*"})
+COUNTS = ToolRequest(tool="calculate", args={"expression": "1"})
 CALLS_MANY = [Plan(decision="EXECUTE", route="coordinator", tool_requests=[COUNTS])] * 9
 ELSEWHERE = """
 import json, sys

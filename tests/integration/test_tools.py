@@ -367,6 +367,7 @@ PLANTED = [
     ("file.read", {"path": "../secret.txt"}, "PathRefusedError"),
     ("file.read", {"path": "/etc/passwd"}, "PathRefusedError"),
     ("shell.run", {"command": "true"}, "ToolNotFoundError"),
+    ("calculate", {"expression": "__import__('os').system('touch planted')"}, "ToolArgumentError"),
 ]
 
 

@@ -25,6 +25,8 @@ determiners = "der die das ein eine"
 greeting = '^\W*guten (?:Tag|Morgen)\W*$'
 list_files = '\bwelche\b.*\bDateien\b'
 files = 'Dateien'
+result_of = 'wie viel ist'
+signs = { "*" = 'mal' }
 phrases.nearest = "Am nächsten kommt:"
 phrases.nothing = "Die Dokumente enthalten keine Antwort."
 phrases.nothing_for = "Die Dokumente enthalten keine Antwort auf: {question}"
@@ -82,6 +84,7 @@ def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
         "Wann wurde der Leuchtturm gebaut?",
         "Wann wurde er gebaut?",
         "Welche .txt Dateien gibt es?",
+        "Wie viel ist 3 mal 4?",
     ]
     asked = subprocess.run(
         [sys.executable, "-c", ASK, str(tmp_path / "home"), str(docs), *questions],
@@ -91,12 +94,13 @@ def test_a_fifth_language_is_one_more_file(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    hello, nothing, tower, again, files = json.loads(asked.stdout)
+    hello, nothing, tower, again, files, product = json.loads(asked.stdout)
     assert hello == "Guten Tag."
     assert nothing == "Die Dokumente enthalten keine Antwort."
     assert "1871" in tower.splitlines()[2]
     assert again == tower
     assert "turm.txt" in files
+    assert "= 12" in product
 
 
 @pytest.mark.parametrize(

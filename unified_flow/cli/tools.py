@@ -77,7 +77,7 @@ def call_tool(
     """Call one tool, through the same gate and the same checks as in a turn.
 
     \b
-    unified-flow tools call doc.search query="named bus" limit=3
+    unified-flow tools call calculate expression="17 * 3"
     unified-flow tools call time.get_current_time timezone=Europe/Oslo
     unified-flow tools call file.read --args '{"path": "docs/a.md", "end_line": 5}'
 

@@ -1,5 +1,6 @@
 """What the built-in tools are called; no others may be called so."""
 
+CALCULATE = "calculate"
 DOC_SEARCH = "doc.search"
 FILE_GLOB = "file.glob"
 FILE_GREP = "file.grep"

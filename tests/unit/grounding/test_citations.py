@@ -229,12 +229,12 @@ def test_a_good_citation_stays_as_it_is() -> None:
 
 
 def test_what_a_tool_claims_and_what_is_remembered_can_be_cited() -> None:
-    claim = Claim(claim="17% of 2300 is 391", confidence=1.0, source="percent")
-    told = ToolResult(tool="percent", success=True, result={"value": 391}, claims=[claim])
+    claim = Claim(claim="17% of 2300 is 391", confidence=1.0, source="calculate")
+    told = ToolResult(tool="calculate", success=True, result={"value": 391}, claims=[claim])
     known = GatheredContext(memories=[Memory(id="m1", text="Per takes the morning ferry")])
     sections = Sections(coordinator=(told,), context_gatherer=known)
     draft = cited(Draft(response="It is 391."), "What is 17% of 2300?", sections)
-    assert quotes(draft) == [("percent", "17% of 2300 is 391")]
+    assert quotes(draft) == [("calculate", "17% of 2300 is 391")]
     draft = cited(Draft(response="The morning ferry."), "Which one does Per take?", sections)
     assert quotes(draft) == [("memory:m1", "Per takes the morning ferry")]
 

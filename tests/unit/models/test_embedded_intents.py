@@ -1,4 +1,4 @@
-"""What the embedded model takes a question for: to call, read or remember."""
+"""What the embedded model takes a question for: to calculate, call, read or remember."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.models.test_embedded import Desk, ask
 from unified_flow.models.embedded.intents import (
+    arithmetic,
     asks_for_memories,
     call_language,
     is_about_user,
@@ -13,10 +14,57 @@ from unified_flow.models.embedded.intents import (
     question_about_pages,
     tool_call,
 )
+from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.functions import from_function
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.sections import Sections, ToolDescription
+
+
+@pytest.mark.parametrize(
+    ("question", "expression"),
+    [
+        ("what is 17% of 2300", "2300 * 17 / 100"),
+        ("What's 17 percent of 2,300?", "2300 * 17 / 100"),
+        ("vad är 17 % av 2300?", "2300 * 17 / 100"),
+        ("12*(3+4)", "12*(3+4)"),
+        ("What is 12 * (3 + 4)?", "12 * (3 + 4)"),
+        ("12 × 4 =", "12 * 4"),
+        ("what is 3 times 4 minus 1?", "3 * 4 - 1"),
+        ("combien font 3 fois 4 ?", "3 * 4"),
+        ("Please calculate: sqrt(2) ^ 2", "sqrt(2) ** 2"),
+        ("1,234.5 + 2", "1234.5 + 2"),
+        ("max(1, 2)", "max(1, 2)"),
+        ("calculate 24/7", "24/7"),
+        ("1/0", "1/0"),
+        ("What is 1/0?", "1/0"),
+    ],
+)
+def test_a_plain_calculation_is_recognised(question: str, expression: str) -> None:
+    assert arithmetic(question) == expression
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is a topic?",
+        "1999-2001",
+        "What happened 1999-2001?",
+        "2024-01-02",
+        "what is 24/7?",
+        "What is 802.11?",
+        "What is 3D printing?",
+        "12 angry men",
+        "who is 50 cent?",
+        "what is 1 + x",
+        "what is 17% of it",
+        "2300",
+        "(1).__class__",
+        "what is " + "1+" * 600 + "1",
+    ],
+)
+def test_a_question_with_numbers_in_it_is_a_question(question: str) -> None:
+    assert arithmetic(question) is None
 
 
 def add(a: int, b: int = 1) -> int:
@@ -29,7 +77,7 @@ def say(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def box() -> Toolbox:
-    return Toolbox([from_function(add), from_function(say)])
+    return Toolbox([CALCULATE, from_function(add), from_function(say)])
 
 
 @pytest.mark.parametrize(
@@ -64,6 +112,14 @@ def response(sections: Sections) -> str:
     assert sections.validation.decision == "APPROVE", sections.validation
     assert sections.synthesis.citations
     return sections.synthesis.response
+
+
+def test_a_calculation_is_answered_and_approved(box: Toolbox) -> None:
+    assert response(ask(Desk(box), "What is 17% of 2300?")) == "2300 * 17 / 100 = 391"
+    assert response(ask(Desk(box), "12*(3+4)")) == "12*(3+4) = 84"
+    both = response(ask(Desk(box), "What is 2+2 and what is 3+3?"))
+    assert "2+2 = 4" in both
+    assert "3+3 = 6" in both
 
 
 def test_what_a_tool_says_is_the_answer(box: Toolbox) -> None:

@@ -50,7 +50,7 @@ def full() -> Sections:
                 success=True,
                 claims=[Claim(claim="The queue keeps work.", confidence=0.9, source="a.md:3")],
             ),
-            ToolResult(tool="add", success=True, result={"value": 42}),
+            ToolResult(tool="calculate", success=True, result={"value": 42}),
         ),
     )
 
@@ -126,12 +126,12 @@ def test_documents_are_numbered_best_first_with_their_source_and_heading() -> No
     claims.append(Claim(claim="It is a file.", confidence=0.5, source="b.md:1"))
     found = {"query": "queue", "passages": [each.model_dump() for each in passages]}
     result = ToolResult(tool="doc.search", success=True, result=found, claims=claims)
-    other = ToolResult(tool="add", success=True, result={"value": 42})
+    other = ToolResult(tool="calculate", success=True, result={"value": 42})
     told = user(call(sections=Sections(coordinator=(other, result))))
     first, second, third = (
         '<document number="1" source="a.md:3" heading="Queue > Work">\nThe queue keeps work.\n',
         '<document number="2" source="b.md:1">\nIt is a file.\n</document>',
-        '<document number="3" source="add">\n{"value": 42}\n</document>',
+        '<document number="3" source="calculate">\n{"value": 42}\n</document>',
     )
     assert told.index(first) < told.index(second) < told.index(third)
     assert 'doc.search "queue": found\n' in told

@@ -28,7 +28,7 @@ READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
     ("name", "access", "allow", "deny", "verdict"),
     [
         ("doc.search", {READS}, [], [], "allowed"),
-        ("human.ask", set(), [], [], "allowed"),
+        ("calculate", set(), [], [], "allowed"),
         ("doc.search", {READS}, ["*"], ["doc.*"], "denied"),
         ("file.write", {WRITES}, [], [], "ask"),
         ("web.get", {NETWORK}, [], [], "ask"),

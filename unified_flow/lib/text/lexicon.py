@@ -166,6 +166,12 @@ class Lexicon(_Table):
     do: Alternatives = ""
     says: Alternatives = ""
     about: Alternatives = ""
+    # Arithmetic: "what is", "calculate", "17 % of", "times".
+    result_of: Alternatives = ""
+    calculate: Alternatives = ""
+    percent: Alternatives = ""
+    of: Alternatives = ""
+    signs: dict[Literal["**", "/", "*", "+", "-"], Alternatives] = {}
 
     # What an answer says of itself, and not from its sources.
     closing: Alternatives = ""

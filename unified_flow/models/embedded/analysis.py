@@ -7,7 +7,7 @@ from typing import Literal
 
 from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import lexicon_of, phrases_of
-from unified_flow.models.embedded.intents import file_request, talk_of, tool_call
+from unified_flow.models.embedded.intents import arithmetic, file_request, talk_of, tool_call
 from unified_flow.models.embedded.references import Resolution, resolve
 from unified_flow.turns.results import PriorTurn, QueryAnalysis, ReferenceResolution, Reflection
 from unified_flow.turns.sections import Sections
@@ -76,7 +76,7 @@ def reflect(query: str, sections: Sections) -> Reflection:
             "a reference to an earlier turn could not be resolved",
         )
     asked = analysis.resolved_query if analysis is not None else query
-    if file_request(asked) or tool_call(asked, sections.tools):
+    if file_request(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
     if not _content(asked):
         return _clarify(phrases.no_content, "no word of the question says what it is about")

@@ -173,6 +173,8 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
             introduction, nothing, shown = phrases.matches, phrases.no_matches, "{source}: {quote}"
         case tool_names.FILE_GLOB:
             introduction, nothing, shown = phrases.files, phrases.no_files, "- {quote}"
+        case tool_names.CALCULATE:
+            introduction = nothing = ""
         case tool_names.MEMORY_CREATE | tool_names.MEMORY_UPDATE if found.get("id") is None:
             introduction = nothing = ""  # a secret, which was refused
         case _:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from unified_flow.config.tool_names import (
+    CALCULATE,
     DOC_SEARCH,
     INTERNET_RESEARCH,
     MEMORY_CREATE,
@@ -15,6 +17,7 @@ from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
 from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
+    arithmetic,
     asks_for_memories,
     file_request,
     is_about_user,
@@ -116,6 +119,9 @@ def search_query(question: str) -> str:
 
 
 def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
+    if CALCULATE in tools and (expression := arithmetic(goal.description)) is not None:
+        args: dict[str, Any] = {"expression": expression}
+        return ToolRequest(tool=CALCULATE, args=args, goal_id=goal.id)
     request = file_request(goal.description, goal.id)
     if request is not None and request.tool in tools:
         return request
