@@ -528,6 +528,47 @@ password=lambda: "{pw14}"
 ---
 HTTPBasicAuth("bob", "{pw14}")
 """,
+    "arguments": """
+if not check_password("{pw14}"):
+---
+assert user.check_password('{sp14}')
+---
+check_password("{pw14}", user.password_hash)
+---
+ok = check_password_hash(row.hash, "{pw14}")
+---
+bcrypt.verify_password("{pw16}", stored)
+---
+user.password = make_password("{pw14}")
+---
+digest = hmac.new(b"{pw16}", body, hashlib.sha256).hexdigest()
+---
+hmac.new("{an32}".encode(), body, "sha256")
+---
+hmac.digest(b'{hex32}', body, "sha256")
+---
+token = jwt.encode({"sub": "bob", "exp": soon}, "{pw16}", algorithm="HS256")
+---
+jwt.encode(payload, '{an32}')
+---
+claims = jwt.decode(token, "{pw16}", algorithms=["HS256"])
+---
+jwt.decode(request.headers.get("X-Id"), "{an24}", algorithms=["HS256"])
+---
+if token == "{an24}":
+---
+assert api_key == '{hex32}'
+---
+if request.headers.get("X-Api-Key") != secret and secret != "{pw14}":
+---
+if (apiKey === "{an24}") {
+---
+GET https://maps.example.org/api/geocode?key={an32}&address=Paris
+---
+https://api.example.org/v1/search?q=rain&key={hex32}
+---
+GET /v1/items?key={an24} HTTP/1.1" 403
+""",
     "programs": """
 sqlplus scott/{pw12}@db
 ---
@@ -621,6 +662,11 @@ postgres://user:${PASSWORD}@db/x | token: string; | private readonly token: stri
 lambda token: token.text | tokens = text.split() | key = (phase, tool) | parser.add_argument("--token")
 from app.secrets import redact_text | import secrets | secrets.token_hex(16) | cookies = response.cookies
 class TokenError(Exception): | password = "********" | secret: true | token = None | auth = None
+check_password(password) | user.check_password(form.password.data) | verify_password(plain, hashed) | check_password_hash(h, p)
+hmac.new(key, body, hashlib.sha256) | hmac.new(self.key.encode(), msg, "sha256") | hmac.compare_digest(a, b)
+jwt.encode(payload, key, algorithm="HS256") | jwt.decode(token, settings.KEY, algorithms=["RS256"]) | jwt.get_unverified_header(t)
+if token == "EOF": | token == "(" | tokens == ["a", "b"] | if token != "Bearer": | auth == "basic" | token == other.token
+/items?key=name&order=desc | ?key=uploads/2024-01-01/report.pdf | ?key=user-profile | &key=page2 | ?key=created_at
 """,
     "messages": """
 Unexpected token: comma | Unexpected token '}' at position 12 | SyntaxError: Unexpected token < in JSON
