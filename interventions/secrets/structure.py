@@ -88,7 +88,7 @@ class Redaction:
                 clean["[...]"] = f"[{len(value) - self._bounds.items} more items]"
                 break
             written = _key_text(key)
-            kind = _kind_of(key, written)
+            kind = name_kind(written)
             if (
                 kind is NameKind.PLAIN
                 and named is not NameKind.PLAIN
@@ -184,24 +184,17 @@ def _key_text(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if isinstance(key, Enum):
-        return _key_text(key.value)
+        return key.value if isinstance(key.value, str) else key.name
     if isinstance(key, bytes | bytearray):
         return bytes(key[: 4 * _LONGEST_NAME]).decode("utf-8", "replace")
     return _safe_repr(key)
-
-
-def _kind_of(key: Any, written: str) -> NameKind:
-    kind = name_kind(written)
-    if kind is NameKind.PLAIN and isinstance(key, Enum):
-        return name_kind(key.name)
-    return kind
 
 
 def _kind_of_item(item: Any) -> NameKind:
     if not isinstance(item, str | bytes | bytearray | Enum) or isinstance(item, int):
         return NameKind.PLAIN
     written = _key_text(item)
-    return _kind_of(item, written) if _A_NAME.match(written) else NameKind.PLAIN
+    return name_kind(written) if _A_NAME.match(written) else NameKind.PLAIN
 
 
 def _is_argument(before: Any, item: Any) -> bool:
