@@ -65,11 +65,7 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
 def _folders(home: Path) -> Iterator[Finding]:
     for folder in (state_folder(home), error_log_folder(home)):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
-        if not existing.is_dir():
-            yield Finding(f"{existing} is no folder", fine=False, todo="move it out of the way")
-        elif not os.access(existing, os.R_OK | os.X_OK):
-            yield Finding(f"{existing} cannot be read", fine=False, todo=f"chmod u+rwx {existing}")
-        elif (found := obstacle(existing)) is not None:
+        if (found := obstacle(existing)) is not None:
             yield Finding(str(found), fine=False, todo=found.hint)
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from interventions.errors import SettingsError
 from interventions.home import SETTINGS_FILE
@@ -118,39 +117,24 @@ def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
 
 
 def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
-    known = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    if name not in known:
+    from pydantic import Field, TypeAdapter, ValidationError  # late: most homes set nothing
+
+    defaults = {each.name: each.default for each in fields(settings)}
+    if name not in defaults:
         from difflib import get_close_matches
 
-        close = get_close_matches(name, known, n=1)
+        close = get_close_matches(name, defaults, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        hint = f"known: {', '.join(known)}; what is in no table goes above the first [table]"
+        hint = f"known: {', '.join(defaults)}; what is in no table goes above the first [table]"
         raise SettingsError(f"{source} is no setting{meant}", hint=hint)
+    default = defaults[name]
+    kind: Any = type(default)
+    if kind in (int, float):
+        least = Field(gt=0, allow_inf_nan=False) if default else Field(ge=0, allow_inf_nan=False)
+        kind = Annotated[kind, least]
     try:
-        converted = _convert(value, known[name])
-    except (ValueError, TypeError, KeyError) as error:
-        kind = _kind(known[name])
-        raise SettingsError(f"{source} must be {kind}, not {value!r}") from error
+        converted = TypeAdapter(kind).validate_python(value, strict=not isinstance(value, str))
+    except ValidationError as error:
+        raise SettingsError(f"{source}: {error.errors()[0]['msg']}, not {value!r}") from error
     changed: dict[str, Any] = {name: converted}
     return replace(settings, **changed)
-
-
-def _kind(default: Any) -> str:
-    if isinstance(default, bool | str):
-        return "true or false" if isinstance(default, bool) else "a text"
-    number = "a whole number" if isinstance(default, int) else "a number"
-    return f"{number} above 0" if default else f"{number}, at least 0"
-
-
-def _convert(value: Any, default: Any) -> Any:
-    kind = type(default)
-    if kind is bool:
-        if isinstance(value, bool):
-            return value
-        return {"1": True, "true": True, "0": False, "false": False}[str(value).lower()]
-    if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
-        raise ValueError(value)
-    number = kind(value)
-    if kind is not str and not (0 < number < inf or number == default == 0):
-        raise ValueError(value)
-    return number

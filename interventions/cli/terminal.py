@@ -98,7 +98,7 @@ def paint(text: str, colour: str) -> str:
 
 def note(text: str) -> None:
     """A line for the person, on stderr; the commands in it find the home of this command."""
-    print(_encodable(clean(with_home(text)), sys.stderr.encoding), file=sys.stderr)
+    print(clean(with_home(text)), file=sys.stderr)
 
 
 def with_home(text: str) -> str:
@@ -136,7 +136,7 @@ def choose(question: str, words: Sequence[str], *, default: str | None = None) -
     while True:
         # What was typed before was typed for something else.
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-        print(_encodable(clean(question), sys.stderr.encoding), end="", file=sys.stderr, flush=True)
+        print(clean(question), end="", file=sys.stderr, flush=True)
         try:
             answer = input().strip().lower()
         except EOFError:
@@ -155,7 +155,9 @@ def say(text: str) -> None:
 
 def say_painted(text: str) -> None:
     """Data with our own colours in it; whatever else is in it must be clean already."""
-    sys.stdout.write(_encodable(text, sys.stdout.encoding) + "\n")
+    # A terminal that is not UTF-8 gets what it lacks spelled out, as it does on stderr.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def say_json(value: Any, *, lines: bool = False) -> None:
@@ -165,9 +167,3 @@ def say_json(value: Any, *, lines: bool = False) -> None:
     else:
         say(json.dumps(value, ensure_ascii=True, indent=2))
     sys.stdout.flush()
-
-
-def _encodable(text: str, encoding: str | None) -> str:
-    """A terminal that is not UTF-8 gets what it lacks spelled out, not a crash."""
-    name = encoding or "utf-8"
-    return text.encode(name, "backslashreplace").decode(name)

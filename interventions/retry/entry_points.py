@@ -31,16 +31,20 @@ def has_resumer() -> bool:
 
 def find_resumer() -> Resumer:
     """Raises NoResumerError when none is installed, or it cannot be loaded or is none."""
-    resumer: Resumer | None = registered(RESUMERS_GROUP, "the resumer")
-    if resumer is None:
-        raise NoResumerError(
-            "nothing that is installed can continue a turn",
-            hint=f"a program registers what can under the entry point group {RESUMERS_GROUP!r}; "
-            "until then mend the cause, ask again, and resolve with a note",
-        )
+    resumer: Resumer = _required(RESUMERS_GROUP, "the resumer", "continue")
     if not callable(getattr(resumer, "retry", None)):
         raise NoResumerError(f"the resumer {resumer!r} has no retry(home, request)", hint=_MEND)
     return resumer
+
+
+def _required(group: str, what: str, does: str) -> Any:
+    if (found := registered(group, what)) is None:
+        raise NoResumerError(
+            f"nothing that is installed can {does} a turn",
+            hint=f"a program registers what can under the entry point group {group!r}; "
+            "until then mend the cause, ask again, and resolve with a note",
+        )
+    return found
 
 
 def registered(group: str, what: str) -> Any:
@@ -114,12 +118,7 @@ class TurnReader(Protocol):
 
 def find_turn_reader() -> TurnReader:
     """Raises NoResumerError."""
-    reader: TurnReader | None = registered(TURNS_GROUP, "the reader of turns")
-    if reader is None:
-        raise NoResumerError(
-            "nothing that is installed can read a turn",
-            hint=f"a program registers what can under the entry point group {TURNS_GROUP!r}",
-        )
+    reader: TurnReader = _required(TURNS_GROUP, "the reader of turns", "read")
     return reader
 
 

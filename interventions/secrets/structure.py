@@ -104,9 +104,10 @@ class Redaction:
 
     def _shown(self, kind: NameKind, item: Any, depth: int) -> Any:
         """The item, masked if its name says that it is a secret."""
-        if kind is NameKind.PLAIN or (kind is not NameKind.SECRET and _is_measure(kind, item)):
-            return self.visit(item, depth + 1)
-        return self.visit(item, depth + 1) if _is_said(item) else _mask(item)
+        is_plain = kind is NameKind.PLAIN or (
+            kind is not NameKind.SECRET and _is_measure(kind, item)
+        )
+        return self.visit(item, depth + 1) if is_plain or _is_said(item) else _mask(item)
 
     def _sequence(self, value: Any, depth: int) -> list[Any]:
         items = sorted(value, key=_safe_repr) if isinstance(value, set | frozenset) else value

@@ -24,7 +24,7 @@ from interventions.entry import (
     state_of,
 )
 from interventions.plaintext import clean, one_line
-from interventions.secrets.redaction import redact
+from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import ago
 from interventions.view.others import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
@@ -297,27 +297,19 @@ def known_fix(entry: Entry) -> str:
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
     """For somebody else: redacted again, because rules may have grown since it was written."""
     document = {"intervention": entry, "similar": past, "journal": journal}
-    redacted = {name: _redacted(value) for name, value in document.items()}
-    return json.dumps(redacted, ensure_ascii=False, indent=2)
+    return json.dumps(redact(document, WHOLE), ensure_ascii=False, indent=2)
 
 
 def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
     lines = []
-    clean_past = [_redacted(other) for other in past]
-    for number, section in enumerate(describe(_redacted(entry), clean_past, journal, now)):
+    entry, past = redact([entry, past], WHOLE)
+    for number, section in enumerate(describe(entry, past, journal, now)):
         if section.kind is Kind.COMMANDS:
             continue  # they are for this machine
         fence = "~" * _fence_length(section.lines)
         lines += [f"{'#' if number == 0 else '##'} {section.title}", ""]
         lines += [f"{fence}text", *section.lines, fence, ""]
     return "\n".join(lines).rstrip()
-
-
-def _redacted(value: Any) -> Any:
-    """Field by field: one large field must not use up the size limit of the others."""
-    if isinstance(value, dict):
-        return {name: redact({name: item}).popitem()[1] for name, item in value.items()}
-    return [_redacted(item) for item in value]
 
 
 def _fence_length(lines: list[str]) -> int:

@@ -19,7 +19,7 @@ from interventions.entry import (
 )
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.view.others import is_new, other_failures, others_mark, worst_severity
+from interventions.view.others import SEVERITY_WORDS, is_new, other_failures, worst_severity
 
 
 class Group(NamedTuple):
@@ -92,8 +92,9 @@ def marks(group: Group, now: datetime, *, new: bool = False) -> list[str]:
     if len(entries) > 1:
         some = f", {superseded} superseded" if 0 < superseded < len(entries) else ""
         words.append(f"[+{len(entries) - 1} alike{some}]")
-    if others := others_mark(group.others):
-        words.append(f"[{others}]")
+    if others := group.others:
+        worst = SEVERITY_WORDS.get(worst_severity(others) or "", "?")
+        words.append(f"[+{len(others)} other{'s' if len(others) > 1 else ''}, {worst}]")
     return words
 
 

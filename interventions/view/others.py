@@ -45,14 +45,6 @@ def worst_severity(others: list[MergedFailure]) -> str | None:
     return next((row["severity"] for row in others if "severity" in row), None)
 
 
-def others_mark(others: list[MergedFailure]) -> str:
-    """`+4 others, crit`, with the worst severity among them; empty without others."""
-    if not others:
-        return ""
-    worst = SEVERITY_WORDS.get(worst_severity(others) or "", "?")
-    return f"+{len(others)} other{'s' if len(others) > 1 else ''}, {worst}"
-
-
 def other_line(row: MergedFailure) -> str:
     """`crit 3 x planner HTTPStatusError: 401 Unauthorized`"""
     severity = SEVERITY_WORDS.get(row.get("severity") or "", "")

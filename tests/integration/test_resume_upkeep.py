@@ -181,7 +181,7 @@ def test_prune_takes_a_failed_turn_whose_failure_is_closed(home: Path, docs: Pat
         if entry["turn_id"] == 1:
             cli(home, "interventions", "resolve", entry["id"], "-m", "mended by hand")
     (home / "unified_flow.toml").write_text("[retention]\nturns_days = 0\n")
-    assert "must be a number above 0, not 0" in cli(home, *prune, code=2).stderr
+    assert "turns_days: Input should be greater than 0, not 0" in cli(home, *prune, code=2).stderr
     forever = "turns_days = 9e8\nlogs_days = 9e8\nsessions_days = 9e8\narchive_days = 9e8\n"
     (home / "unified_flow.toml").write_text(f"[retention]\n{forever}")
     cli(home, "interventions", "doctor")

@@ -17,7 +17,8 @@ from interventions.entry import complete
 from interventions.retry import entry_points, retries
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import utc_now
-from interventions.view.others import other_failures, others_mark, turns_of_others
+from interventions.view.groups import grouped, marks, single
+from interventions.view.others import other_failures, turns_of_others
 from interventions.view.query import parse
 from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
@@ -134,10 +135,11 @@ def test_what_is_the_rows_own_is_no_other() -> None:
 
     other = {"fingerprint": "b", "severity": "medium", "turns": [4], "sample": {"turn_id": 5}}
     same = {"fingerprint": "a", "turns": [2]}
-    assert others_mark(other_failures([entry(1, same)])) == ""
+    assert marks(*single([entry(1, same)]), utc_now()) == []
     alike = [entry(1, other, same), entry(2, {**other, "severity": "high", "count": 3})]
     (row,) = other_failures(alike)
-    assert (row["severity"], row["count"], others_mark([row])) == ("high", 4, "+1 other, high")
+    assert (row["severity"], row["count"]) == ("high", 4)
+    assert "[+1 other, high]" in marks(*grouped(alike), utc_now())
     assert turns_of_others(alike[0]) == {4, 5}
 
 

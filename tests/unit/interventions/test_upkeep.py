@@ -16,7 +16,7 @@ from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
 from interventions.queue import queue_at
 from interventions.recovery import recover
-from interventions.settings import queue_settings
+from interventions.settings import queue_settings, retention_settings
 
 
 def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -> None:
@@ -294,6 +294,10 @@ def test_a_setting_that_is_wrong_names_the_place(home: Path) -> None:
         ("[queue]\nmax_size = 'many'", "max_size"),
         ("[queue]\nmax_sise = 3", "max_sise"),
         ("[queue]\nmax_size = 0", "max_size"),
+        ("[queue]\nmax_size = true", "max_size"),
+        ("[queue]\nmax_size = 2.5", "max_size"),
+        ("[queue]\nlock_timeout_s = inf", "lock_timeout_s"),
+        ("[queue]\nrefuse_when_full = 3", "refuse_when_full"),
         ("[queue", "unified_flow.toml"),
         ("queue = 3", "not a table"),
     ):
@@ -310,6 +314,9 @@ def test_settings_of_the_file_and_the_environment(
     limits = queue_at(home).limits
     assert (limits.max_size, limits.max_per_session, limits.max_per_error_type) == (9, 2, 10)
     monkeypatch.delenv("UNIFIED_FLOW_QUEUE__MAX_SIZE")
+    (home / "unified_flow.toml").write_text("[retention]\narchive_entries = 7\n")
+    monkeypatch.setenv("UNIFIED_FLOW_RETENTION__ARCHIVE_ENTRIES", "0")
+    assert retention_settings(home).archive_entries == 0
     (home / "unified_flow.toml").unlink()
     (home / "pyproject.toml").write_text("[tool.unified_flow.queue]\nmax_size = 11\n")
     assert queue_at(home).limits.max_size == 11
