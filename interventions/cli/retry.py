@@ -225,8 +225,9 @@ def retry_turns(
         say(tally(outcomes))
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
-    if not interrupted and (untried := _untried(outcomes)):
-        note(f"is it that turn alone? another first: {again()} --canary {untried}")
+    left = [one.turn_id for one in outcomes if one.status == "skipped" and one.error is None]
+    if left and not interrupted:  # because the first one failed
+        note(f"is it that turn alone? another first: {again()} --canary {left[0]}")
     if interrupted:
         note(f"interrupted; to go on: {again()}")
         # Running turns are not waited for: their journals hold what they have done, and no lock
@@ -236,13 +237,6 @@ def retry_turns(
         os._exit(Code.INTERRUPTED)
     if code := _code_of_all(outcomes):
         raise typer.Exit(code)
-
-
-def _untried(outcomes: Sequence[RetriedTurn]) -> int | None:
-    """The first turn that was skipped because the canary failed."""
-    statuses = {outcome.status for outcome in outcomes}
-    skipped = (o.turn_id for o in outcomes if o.status == "skipped" and o.error is None)
-    return next(skipped, None) if statuses == {"failed", "skipped"} else None
 
 
 def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
@@ -285,7 +279,7 @@ def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True)
     """What became of the turn, and the answer that it got, if it got one."""
     for line in result_lines(entry, result):
         note(line)
-    if result.failed and result.intervention_id is not None:
+    if result.failed and result.passed and result.intervention_id is not None:
         note(f"  next: interventions show {short_id(result.intervention_id)}")
     if result.response and with_response:
         say(redact_for_asker(result.response))

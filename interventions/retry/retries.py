@@ -118,8 +118,10 @@ def _reported_in(result: RetryResult) -> str:
 
 def result_lines(entry: Entry, result: RetryResult) -> list[str]:
     """The result of a turn that got past the failed phase, in lines for a person; none for a result
-    that says nothing."""
+    that says nothing, or of one that did not."""
     turn, name, lines = f"turn {entry['turn_id']}", short_id(entry["id"]), []
+    if result.failed_again:
+        return []  # StillOpenError says it
     if result.failed:
         where = _reported_in(result)
         past = f"{turn} got past {entry['phase']}, then failed in {result.phase} ({where})"

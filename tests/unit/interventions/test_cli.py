@@ -404,7 +404,9 @@ def test_retry_resumes_and_resolves_only_if_that_works(
     assert (home / "resumed").read_text() == good
     (row,) = queue.find(good)["resolutions"]
     assert (row["verified"], row["turn_status"]) == (True, "answered")
-    assert "still broken" in run("retry", short(bad), code=1).stderr
+    told = run("retry", short(bad), code=1).stderr
+    assert "still broken" in told
+    assert "got past" not in told
     run("resolve", short(bad), "-m", "x", "--retry", code=1)
     assert queue.find(bad)["resolved_at"] is None
     other = queue.put(make(turn_id=6)).intervention_id
