@@ -129,7 +129,7 @@ class EntryFields(TypedDict, total=False):
 
 class Transition(TypedDict, total=False):
     """A line of the journal: who changed an entry, when and from where, with the fields before and
-    after. `drain`, `rebuild`, `prune` and `turns` are lines without them."""
+    after. `drain`, `rebuild` and `prune` are lines without them."""
 
     transition_id: str
     at: str
@@ -147,8 +147,6 @@ class Transition(TypedDict, total=False):
     rebuilt_from: list[str]
     given_up: list[str]
     closed_before: str
-    turns: list[int]
-    merged: dict[str, list[int]]
 
 
 class InterventionType(StrEnum):

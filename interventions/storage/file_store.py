@@ -37,17 +37,10 @@ from interventions.storage.queue_file import (
     decode,
     encode,
     read_state,
-    reading,
     storage_error,
 )
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
-from interventions.storage.turn_overflow import (
-    ACTION,
-    MOST_IN_FILE,
-    may_have_more,
-    shortened,
-    with_all_turns,
-)
+from interventions.storage.turn_overflow import may_have_more, shortened, with_all_turns
 from interventions.times import to_text, utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
@@ -96,18 +89,7 @@ class FileStore(History):
                 raise self._lost_error(again)
         if state is None:
             return QueueState()
-        return replace(state, entries=self._with_all_turns(state.entries, state.transitions))
-
-    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        """With those of the last change, whose writer may have been killed before it noted them."""
-        state = read_state(self._path)
-        lines = {jsonl.encode(line): line for line in state.transitions} if state else {}
-        with reading(self._journal):
-            late = jsonl.lacking(self._journal, list(lines))
-        for line in (lines[data] for data in reversed(late)):
-            if intervention_id in (None, line.get("id")) and line.get("action") != ACTION:
-                yield line
-        yield from super().journal(intervention_id)
+        return replace(state, entries=self._with_all_turns(state.entries))
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
@@ -152,7 +134,9 @@ class FileStore(History):
         days, most = self._retention()
         since = to_text(utc_now() - RETAINED_EVERY)
         if (days or most) and not any(line["at"] > since for line in self.upkeep("prune")[:1]):
-            self.prune(self.closed_before(days, most), _line("prune"), timeout_s)
+            now, name = to_text(utc_now()), os.urandom(6).hex()
+            line: Transition = {"transition_id": name, "at": now, "action": "prune"}
+            self.prune(self.closed_before(days, most), line, timeout_s)
 
     def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
         """Let the archive go of what was closed before then, and note it: how many. The lock is
@@ -197,12 +181,12 @@ class FileStore(History):
         try:
             archived = mark_of(self._archive)
             try:
-                whole = self._with_all_turns(work.to_archive, before.transitions)
+                whole = self._with_all_turns(work.to_archive)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
-                state = _fitted(work)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
                 state = replace(
-                    state,
+                    work.state,
+                    entries=tuple(map(shortened, work.state.entries)),
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
                 )
@@ -218,12 +202,9 @@ class FileStore(History):
             path = Path(error.filename) if error.filename else self._path
             raise storage_error("write", path, error) from error
 
-    def _with_all_turns(
-        self, entries: Sequence[Entry], latest: Sequence[Transition]
-    ) -> tuple[Entry, ...]:
-        """`latest` are the lines that may not be in the journal yet."""
+    def _with_all_turns(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
         return tuple(
-            with_all_turns(entry, [*self.moved_turns(entry["id"]), *_moved(entry, latest)])
+            with_all_turns(entry, self.turns_by_failure(entry["id"]))
             if may_have_more(entry)
             else entry
             for entry in entries
@@ -370,27 +351,6 @@ class FileStore(History):
             f"CORRUPT: {self._path.name} does not parse ({error}); it was moved to {moved_to}",
             hint=REBUILD,
         )
-
-
-def _fitted(work: Transaction) -> QueueState:
-    """The state as it fits the file; what does not is a line of the journal."""
-    changed = work.changed.values()
-    long = {e["id"]: shortened(e) for e in changed if len(e["turns"]) > MOST_IN_FILE}
-    if not long:
-        return work.state
-    for name, (_, fields) in long.items():
-        work.to_journal.append({**_line(ACTION), "id": name, **fields})
-    entries = (long[e["id"]][0] if e["id"] in long else e for e in work.state.entries)
-    return replace(work.state, entries=tuple(entries))
-
-
-def _line(action: str) -> Transition:
-    """Of the journal, about what nobody did."""
-    return {"transition_id": os.urandom(6).hex(), "at": to_text(utc_now()), "action": action}
-
-
-def _moved(entry: Entry, lines: Iterable[Transition]) -> list[Transition]:
-    return [line for line in lines if line.get("action") == ACTION and line["id"] == entry["id"]]
 
 
 @dataclass

@@ -41,7 +41,7 @@ from interventions.storage.queue_file import is_transition, reading
 from interventions.storage.store import EntryFigures, FailureCount, figures_of
 from interventions.times import earlier, from_text, to_text, utc_now
 
-_VERSION = 5
+_VERSION = 6
 _SCHEMA = """
 CREATE TABLE file (path TEXT PRIMARY KEY, inode, size, time, read_to, ending);
 -- Every entry that was accepted, changed or archived: `at` is its latest line in the archive.
@@ -143,19 +143,13 @@ class History:
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         before = 2**62
         while rows := self._rows(
-            "SELECT at, length FROM transition WHERE at < ?1 AND action IS NOT 'turns'"
+            "SELECT at, length FROM transition WHERE at < ?1"
             f" {'' if intervention_id is None else 'AND id = ?3'} ORDER BY at DESC LIMIT ?2",
             *(before, _PAGE),
             *([] if intervention_id is None else [intervention_id]),
         ):
             yield from cast(Iterator[Transition], self._lines(self._journal, rows))
             before = rows[-1][0]
-
-    def moved_turns(self, intervention_id: str) -> Iterator[Transition]:
-        """The lines with turns of this entry that are not in the queue file, the oldest first."""
-        sql = "SELECT at, length FROM transition WHERE id = ? AND action = 'turns' ORDER BY at"
-        rows = self._rows(sql, intervention_id, files=(self._journal,))
-        return cast(Iterator[Transition], self._lines(self._journal, rows))
 
     def upkeep(self, action: str) -> list[Transition]:
         """The lines that are about no entry (`rebuild`, `prune`), the latest first."""
@@ -204,7 +198,16 @@ class History:
         """The turns that the failures in `waiting` have stopped."""
         sql = "SELECT turns FROM failure WHERE holder IS NULL"
         rows = self._rows(sql, files=self._files("emergency_"))
-        return {int(turn) for (turns,) in rows for turn in turns.split()}
+        return {turn for (turns,) in rows for turn in _numbers(turns)}
+
+    def turns_by_failure(self, intervention_id: str) -> list[tuple[str, list[int]]]:
+        """(fingerprint, turns) of each failure that this entry holds, the oldest first."""
+        sql = (
+            "SELECT fingerprint, turns FROM failure WHERE holder = ? AND log IS NOT NULL"
+            " ORDER BY log, at"
+        )
+        rows = self._rows(sql, intervention_id)
+        return [(fingerprint, _numbers(turns)) for fingerprint, turns in rows]
 
     def failures_of(self, intervention_id: str) -> Iterator[dict[str, Any]]:
         """The lines of all failures that this entry holds, its own first."""
@@ -359,9 +362,10 @@ def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> 
 
 
 def _add_transition(run: _Run, line: dict[str, Any], place: Place, log: str) -> None:
-    if not is_transition(line):
-        return
     name, action, after = line.get("id"), line.get("action"), line.get("after")
+    # An older version noted the turns here that did not fit the queue file.
+    if not is_transition(line) or action == "turns":
+        return
     row = (line.get("transition_id"), name, line.get("version_from"), action, *place)
     noted = run("INSERT OR IGNORE INTO transition VALUES (?, ?, ?, ?, ?, ?)", row)
     if not noted.rowcount:
@@ -392,7 +396,8 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
     name, holder, admission = line.get("id"), line.get("intervention_id"), line.get("admission")
     if not (holder or (admission == "dropped" and log.startswith("emergency_"))):
         return
-    turns = "" if holder else " ".join(map(str, _turns_of(line)))
+    found = (line.get("turn_id"), *(line.get("turns") or ()))
+    turns = " ".join(f"{turn:d}" for turn in found if isinstance(turn, int) and turn)
     reason, kind = line.get("reason") or "unknown", _kind_of(line)
     row = (name, holder, admission, reason, *kind, log, *place, turns)
     run(
@@ -421,9 +426,8 @@ def _add_held(run: _Run, failure_id: str | None, holder: str | None) -> None:
         run(sql, (failure_id, holder))
 
 
-def _turns_of(line: dict[str, Any]) -> list[int]:
-    found = [line.get("turn_id"), *(line.get("turns") or ())]
-    return [turn for turn in found if isinstance(turn, int) and turn]
+def _numbers(turns: str) -> list[int]:
+    return list(map(int, turns.split()))
 
 
 def _plain(record: Mapping[str, Any]) -> Entry:

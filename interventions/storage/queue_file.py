@@ -184,7 +184,6 @@ def _lists(kind: type) -> Callable[[Any], bool]:
 _ALWAYS = ("transition_id", "at", "action")
 _NEEDED_BY = {
     "prune": ("closed_before",),
-    "turns": ("id", "turns", "merged"),
     "drain": ("id", "failure_id"),
 }
 _FITS: dict[str, Callable[[Any], bool]] = {
@@ -192,8 +191,6 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("version_from", "version_to"), _is(int)),
     **dict.fromkeys(("before", "after"), _is(dict)),
     **dict.fromkeys(("rebuilt_from", "given_up"), _lists(str)),
-    "turns": _lists(int),
-    "merged": lambda value: isinstance(value, dict) and all(map(_lists(int), value.values())),
 }
 
 

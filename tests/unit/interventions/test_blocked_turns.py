@@ -21,6 +21,7 @@ from interventions.cli import app
 from interventions.entry import turns_needed
 from interventions.home import archive_file, queue_file, transitions_file
 from interventions.retry.retries import waiting_turns
+from interventions.storage.error_log import log_line
 from interventions.times import utc_now
 from interventions.view.query import parse
 
@@ -49,7 +50,9 @@ def _count(queue: InterventionQueue, make, first: int, last: int) -> None:
         with queue.store.transaction(5) as work:
             for turn in range(start, min(start + 50, last + 1)):
                 failure = {**alike, "id": f"int_20260101_000000_{turn:06x}", "turn_id": turn}
-                assert admit(work, failure, queue.limits, queue.store)
+                result = admit(work, failure, queue.limits, queue.store)
+                assert result.admission
+                work.to_log.append(log_line(result))
 
 
 def test_thousands_of_turns_are_kept_listed_and_retried(home: Path, make) -> None:
@@ -92,7 +95,6 @@ def test_the_archive_keeps_all_turns_and_a_reopened_entry_has_them(home: Path, m
     queue = InterventionQueue(home, max_size=6)
     holder = _holder(queue, make, 400)
     assert len(json.loads(queue_file(home).read_text())["interventions"][4]["turns"]) < 200
-    assert '"action":"turns"' in transitions_file(home).read_text()
     assert queue.journal(holder) == []
     queue.dismiss(holder)
     queue.put(make(error_type="Other"))
@@ -113,3 +115,28 @@ def test_a_writer_that_died_after_it_moved_turns_out_costs_none(
         assert not queue.put(make(**FLOOD, turn_id=206))
     assert queue.put(make(**FLOOD, turn_id=207))
     assert queue.find(holder)["turns"] == [*range(6, 206), 207]
+
+
+def test_the_turns_of_an_older_version_are_found_too(home: Path, make) -> None:
+    """It noted in the journal what did not fit the file; the log has it all the same."""
+    queue = InterventionQueue(home)
+    holder = _holder(queue, make, 400)
+    line = {"transition_id": "a" * 12, "at": "2026-01-01T00:00:00Z", "action": "turns"}
+    moved = {"id": holder, "turns": list(range(6, 301)), "merged": {}}
+    transitions_file(home).write_text(json.dumps(line | moved) + "\n")
+    assert queue.journal(holder) == []
+    assert queue.find(holder)["turns"] == list(range(6, 401))
+
+
+def test_each_turn_is_known_by_the_failure_that_stopped_it(home: Path, make) -> None:
+    queue = InterventionQueue(home)
+    for number in range(1, 6):
+        queue.put(make(**FLOOD, turn_id=number))
+    other = prepare(make(session_id="one", error_type="Other"))
+    _count(queue, make, 6, 150)
+    for turn in range(151, 301):
+        queue.put_prepared({**other, "id": f"int_20260102_000000_{turn:06x}", "turn_id": turn})
+    _count(queue, make, 301, 450)
+    (entry,) = (entry for entry in queue.entries() if entry["merged"])
+    assert entry["merged"][0]["turns"] == list(range(151, 301))
+    assert entry["turns"] == list(range(6, 451))

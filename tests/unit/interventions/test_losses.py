@@ -219,10 +219,8 @@ def test_a_change_that_its_writer_could_not_note_any_more_is_noted_by_the_next(
     with monkeypatch.context() as patch:
         patch.setattr(FileStore, "_finish", lambda store, state, again=False: state)
         queue.resolve(name, "done")
-        assert not transitions_file(home).exists()
-        assert [line["action"] for line in queue.journal(name)] == ["resolve"]
         InterventionQueue(home).put(make())
-        assert [line["action"] for line in queue.journal(name)] == ["resolve"]
+        assert not transitions_file(home).exists()
     InterventionQueue(home).put(make())
     assert [line["action"] for line in jsonl.read(transitions_file(home))] == ["resolve"]
     assert queue.undo(name)[1]["resolved_at"] is None
