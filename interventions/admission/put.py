@@ -30,7 +30,7 @@ def admit_again(
     work: Transaction, failure: Entry, limits: Limits, store: Store, actor: Actor
 ) -> PutResult:
     """A failure from the emergency log: never twice, and nothing happens when there is no room."""
-    holder = store.holder(failure["id"]) or _holder(work.state, failure["id"])
+    holder = store.holder(failure["id"])
     if holder is not None:
         # Another drain was quicker, or it was put after its writer had given up waiting.
         work.to_journal.append(_drain_line(failure, holder, actor))
@@ -76,15 +76,6 @@ def _with_unique_id(failure: Entry, state: QueueState, store: Store) -> Entry:
     while failure["id"] in taken or store.archived_one(failure["id"]) is not None:
         failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
     return failure
-
-
-def _holder(state: QueueState, failure_id: str) -> str | None:
-    """The id of the entry of the queue that has this very failure, as itself or as a sample."""
-    for entry in state.entries:
-        samples = [entry["latest_sample"], *(row.get("sample") for row in entry["merged"])]
-        if failure_id in (entry["id"], *(one.get("id") for one in samples if one)):
-            return entry["id"]
-    return None
 
 
 def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:

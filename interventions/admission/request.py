@@ -36,6 +36,11 @@ def _findable(value: str) -> str:
     return value
 
 
+def _as_word(value: Any) -> str:
+    """Of anything else the name of its type: an enum would ask for its `repr`, however deep."""
+    return value if isinstance(value, str) else type(value).__name__
+
+
 def _in_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
@@ -60,8 +65,8 @@ class InterventionRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    type: InterventionType
-    severity: Severity
+    type: Annotated[InterventionType, BeforeValidator(_as_word)]
+    severity: Annotated[Severity, BeforeValidator(_as_word)]
     phase: Text
     error_type: Text
     error_message: Text

@@ -34,13 +34,14 @@ from interventions.storage.queue_file import (
     REBUILD,
     Lines,
     QueueState,
+    content,
     decode,
     encode,
     read_state,
     storage_error,
 )
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
-from interventions.storage.turn_overflow import may_have_more, shortened, with_all_turns
+from interventions.storage.turn_overflow import is_long, may_have_more, shortened, with_all_turns
 from interventions.times import to_text, utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
@@ -183,10 +184,13 @@ class FileStore(History):
             try:
                 whole = self._with_all_turns(work.to_archive)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
+                entries = work.state.entries
+                if any(map(is_long, work.changed.values())):
+                    entries = tuple(shortened(e) if is_long(e) else e for e in entries)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
                 state = replace(
                     work.state,
-                    entries=tuple(map(shortened, work.state.entries)),
+                    entries=entries,
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
                 )
@@ -237,7 +241,7 @@ class FileStore(History):
             if _mark(self._cache.found) == _mark(found) and not restoring:
                 self._cache.found = found
                 return self._cache.state
-            data = self._path.read_bytes()
+            data = content(self._path)
         except FileNotFoundError:
             self._cache = _FileCache()
             if not restoring and (lost := self._loss(None)) is not None:

@@ -222,7 +222,7 @@ class History:
             "SELECT holder FROM failure WHERE id = ?1 AND holder IS NOT NULL"
             " UNION ALL SELECT id FROM entry WHERE id = ?1 AND at > 0"
         )
-        rows = self._rows(sql, failure_id, files=self._files("emergency_"))
+        rows = self._rows(sql, failure_id)
         return str(rows[0][0]) if rows else None
 
     # What should be there
@@ -408,6 +408,8 @@ def _add_failure(run: _Run, line: dict[str, Any], place: Place, log: str) -> Non
         row,
     )
     if holder:
+        # It may be in the emergency log too, if its writer had given up waiting.
+        _add_held(run, name, holder)
         run("INSERT OR IGNORE INTO entry (id, open) VALUES (?, 1)", (holder,))
 
 

@@ -6,7 +6,10 @@ beside other writers. Any other layout of the same JSON is read as well, only sl
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -210,13 +213,22 @@ def read_state(path: Path) -> QueueState | None:
     lock, no cache; nothing is moved or changed. Raises StorageError."""
     with reading(path):
         try:
-            data = path.read_bytes()
+            data = content(path)
         except FileNotFoundError:
             return None
     try:
         return decode(data)[0]
     except ValueError as error:
         raise CorruptQueueError(f"CORRUPT: {path} does not parse: {error}", hint=REBUILD) from error
+
+
+def content(path: Path) -> bytes:
+    """Raises OSError, also for what is no regular file: a pipe would never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return file.read()
 
 
 @contextmanager

@@ -196,5 +196,5 @@ class Store(Protocol):
         """Every transition, or those of one entry; the latest first."""
 
     def holder(self, failure_id: str) -> str | None:
-        """The id of the entry that has a failure which the logs call dropped, as far as the journal
-        and the archive know."""
+        """The id of the entry that has a failure which the logs call dropped, as far as the logs,
+        the journal and the archive know."""

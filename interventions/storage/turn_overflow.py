@@ -20,10 +20,12 @@ def may_have_more(entry: Entry) -> bool:
     return len(entry["turns"]) >= KEPT
 
 
+def is_long(entry: Entry) -> bool:
+    return len(entry["turns"]) > MOST_IN_FILE
+
+
 def shortened(entry: Entry) -> Entry:
-    """With its latest turns, if it has too many."""
-    if len(entry["turns"]) <= MOST_IN_FILE:
-        return entry
+    """With its latest turns alone."""
     kept = entry["turns"][-KEPT:]
     rows: list[MergedFailure] = [
         {**row, "turns": [turn for turn in row["turns"] if turn in kept]} if "turns" in row else row

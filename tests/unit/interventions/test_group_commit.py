@@ -14,9 +14,10 @@ from interventions import InterventionQueue
 from interventions.admission.preparation import prepare
 from interventions.entry import Entry
 from interventions.home import error_log, lock_file, queue_file
+from interventions.recovery import Recovery, recover
 from interventions.storage import file_store as file_store_module
 from interventions.storage import group_commit as letters_module
-from interventions.storage.error_log import log_failures, log_line
+from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_store import FileStore
 from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter, claim_letters
 from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult
@@ -161,3 +162,22 @@ def test_a_committed_put_is_not_dropped_because_the_answer_cannot_be_looked_up(
     assert letter.is_answered()
     assert (letter.answer.admission, letter.answer.entry) == (admission, None)
     assert letter.answer.failure == failure
+
+
+@pytest.mark.parametrize("first", ["the writer gives up", "the holder commits"])
+def test_what_was_put_after_its_writer_had_given_up_is_not_drained(
+    first: str, queue: InterventionQueue, make, home: Path
+) -> None:
+    failure = prepare(make(), home)
+    post(home, failure)
+    steps = [
+        lambda: log_emergency(
+            home, failure, Admission(AdmissionKind.DROPPED, None, "lock_timeout")
+        ),
+        lambda: queue.put(make()),
+    ]
+    for step in steps if first == "the writer gives up" else steps[::-1]:
+        step()
+        queue.health()
+    assert recover(queue, lost=False) == Recovery()
+    assert len(queue.entries()) == 2

@@ -344,6 +344,14 @@ def test_a_loss_is_told_without_the_logs(
         assert (said.exit_code, said.stdout) == (4, ""), words
 
 
+def test_a_pipe_in_the_place_of_the_file_is_refused(home: Path) -> None:
+    state_folder(home).mkdir(parents=True)
+    os.mkfifo(queue_file(home))
+    for words in (["list"], ["health"], ["doctor"]):
+        said = CliRunner().invoke(app, [*words, "--home", str(home)])
+        assert (said.exit_code, "no regular file" in said.output) == (4, True), said.output
+
+
 def test_a_link_to_itself_is_told(home: Path, queue: InterventionQueue, make) -> None:
     queue.put(make())
     queue_file(home).unlink()

@@ -562,3 +562,13 @@ def test_an_odd_answer_to_an_old_letter_keeps_nobody_from_a_put(
     os.utime(path, (0, 0))
     queue_file(home).write_text(json.dumps({**document, "letters": {"abc": answer}}))
     assert queue.put(InterventionRequest(**NEEDED))
+
+
+@pytest.mark.parametrize("name", ["type", "severity"])
+def test_an_argument_that_nothing_could_print_is_refused(home: Path, name: str) -> None:
+    deep: list[Any] = []
+    for _ in range(3000):
+        deep = [deep]
+    with pytest.raises(ArgumentError, match=name):
+        create_intervention_request(home=home, **NEEDED | {name: deep})
+    assert not queue_file(home).exists()
