@@ -17,14 +17,14 @@ def markdown(event: AnyEvent, *, clean: bool = False) -> str:
     """`clean`: what a phase found without secrets, which only its structure may tell; as text
     they are everywhere the reader's to redact."""
     match event:
-        case events.PhaseStarted() | events.ModelCalled() | events.ToolStarted():
-            return ""  # the phase's end tells
         case events.PhaseCompleted():
             again = f", visit {event.visit}" if event.visit > 1 else ""
             head = (
                 f"\n## {NUMBER[event.phase]}. {event.phase}{again} ({event.duration_ms:.1f} ms)\n"
             )
             return head + _body(redact(event.output, WHOLE) if clean else event.output)
+        case events.PhaseStarted() | events.ModelCalled() | events.ToolStarted():
+            return ""  # the phase's end tells
         case events.TurnStarted():
             return (
                 f"# Turn {event.turn_id}\n\n{_quoted(event.question)}\n\n"

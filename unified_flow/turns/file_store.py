@@ -246,13 +246,14 @@ class FileTurnStore(TurnStore):
         try:
             return work()
         finally:
-            quick = perf_counter() - started < QUICK_S
-            found = self._quick + (1 if quick else -ONE_SLOW_WRITE)
-            self._quick = min(max(found, 0), 2 * QUICK_WRITES)
+            if perf_counter() - started >= QUICK_S:
+                self._quick = max(self._quick - ONE_SLOW_WRITE, 0)
+            elif self._quick < 2 * QUICK_WRITES:
+                self._quick += 1
 
 
 class _FileLease(TurnLease):
-    """`large`: to read or to lay out what is in it may take a millisecond."""
+    """`large`: to encode, or to lay out, what is said in it may take a millisecond."""
 
     def __init__(
         self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path, *, large: bool
@@ -265,10 +266,10 @@ class _FileLease(TurnLease):
 
     async def append(self, event: AnyEvent) -> None:
         journal = self._journal
-        large = journal.is_large(event)
-        if large or journal.must_be_durable(event):
-            self._large |= large
-            await self._store.on_disk(partial(journal.append, event), large=large)
+        durable, large = journal.must_be_durable(event), journal.is_large(event)
+        self._large = self._large or large
+        if durable or large:
+            await self._store.on_disk(partial(journal.append, event), large=self._large)
         else:
             journal.append(event)
 

@@ -36,7 +36,7 @@ MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
 STOPS = frozenset({"phase_completed", "turn_interrupted"})
-# What a model, a tool or a person said, which may be of any length.
+# What a model, a tool or a person said, which may be of any length. A phase makes its output of it.
 SAID = {
     "turn_started": "copied",
     "turn_resumed": "edited",
@@ -44,7 +44,6 @@ SAID = {
     "model_called": "reply",
     "tool_started": "args",
     "tool_completed": "output",
-    "phase_completed": "output",
 }
 LARGE = 64 * 1024  # characters
 EACH = 20  # characters, for which a number or the like counts
