@@ -25,7 +25,6 @@ from typing import Any
 
 from unified_flow.lib.text import sentences
 from unified_flow.models.embedded.excerpts import excerpts_of, found_passages
-from unified_flow.models.embedded.parsed_question import parse_question
 from unified_flow.models.embedded.planning import plan
 from unified_flow.models.embedded.quotes import quotes_for
 from unified_flow.models.embedded.sentence_ranking import (
@@ -33,6 +32,7 @@ from unified_flow.models.embedded.sentence_ranking import (
     SENTENCE,
     answerability_features,
     measure,
+    parse_question,
     rank,
 )
 from unified_flow.retrieval.index import Index

@@ -26,7 +26,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from unified_flow.evaluation.summary import interval
+from unified_flow.evaluation.answers import interval
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.phases.grounding.citations import supported_sentences

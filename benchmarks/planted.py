@@ -22,9 +22,8 @@ from typing import Any
 from plain import ask_plainly
 
 from interventions.home import state_folder
-from unified_flow.evaluation.answers import contained
+from unified_flow.evaluation.answers import contained, interval
 from unified_flow.evaluation.datasets import DatasetQuestion
-from unified_flow.evaluation.summary import interval
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 

@@ -45,7 +45,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.documentation import Asked, prepared, right_at
-from unified_flow.evaluation.summary import bootstrap, interval
+from unified_flow.evaluation.answers import bootstrap, interval
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.retrieval.embedding import HttpEmbedder

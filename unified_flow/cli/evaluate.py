@@ -102,7 +102,7 @@ def compare(
     \b
     unified-flow eval compare squad-local-1f9c0a3e squad-local-77b2e0c1
     """
-    from unified_flow.evaluation.summary import comparison
+    from unified_flow.evaluation.answers import comparison
 
     (name_a, _, answers_a), (name_b, _, answers_b) = _load(run_a, home), _load(run_b, home)
     found = comparison(answers_a, answers_b)
@@ -122,9 +122,9 @@ def list_runs(
     \b
     unified-flow eval list
     """
+    from unified_flow.evaluation.answers import summary
     from unified_flow.evaluation.flows import evaluations
     from unified_flow.evaluation.runs import load, names
-    from unified_flow.evaluation.summary import summary
 
     root = evaluations(home)
     rows = []
@@ -218,7 +218,7 @@ async def _run(
 
 
 def _described(name: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> dict[str, Any]:
-    from unified_flow.evaluation.summary import summary
+    from unified_flow.evaluation.answers import summary
 
     return {"run": name, "spec": spec.model_dump(mode="json"), **summary(answers.values())}
 

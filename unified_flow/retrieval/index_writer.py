@@ -23,12 +23,7 @@ from unified_flow.retrieval.file_reading import (
     format_of,
     read_files,
 )
-from unified_flow.retrieval.formats.document import (
-    MAX_BYTES,
-    Remarks,
-    can_be_read_now,
-    convertible,
-)
+from unified_flow.retrieval.formats.document import MAX_BYTES, Remarks, can_be_read_now, convertible
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.index_reader import scope_of
 

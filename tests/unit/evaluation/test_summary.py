@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from unified_flow.evaluation.answers import Cost, EvaluatedAnswer
-from unified_flow.evaluation.summary import bootstrap, comparison, interval, summary
+from unified_flow.evaluation.answers import (
+    Cost,
+    EvaluatedAnswer,
+    bootstrap,
+    comparison,
+    interval,
+    summary,
+)
 from unified_flow.turns.results import Citation
 
 CITATION = Citation(source="a.md:1", quote="in Oslo")

@@ -6,7 +6,7 @@ import pytest
 
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.lib.text import query_terms, share_in_question
-from unified_flow.models.embedded.parsed_question import parse_question
+from unified_flow.models.embedded.sentence_ranking import parse_question
 from unified_flow.retrieval.collection import statistics
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_update import UpdateOptions

@@ -19,11 +19,12 @@ from unified_flow.models.embedded.excerpts import (
     excerpts_of,
     language_of_passages,
 )
-from unified_flow.models.embedded.parsed_question import ParsedQuestion, parse_question
 from unified_flow.models.embedded.sentence_ranking import (
     ENOUGH,
+    ParsedQuestion,
     RankedSentence,
     answerability,
+    parse_question,
     rank,
 )
 from unified_flow.turns.passage import Passage

@@ -1,4 +1,5 @@
-"""Sentences in the order in which they answer a question, and whether any of them does.
+"""Sentences in the order in which they answer a question, and whether any of them does; what
+kind of answer it asks for, and which of its words name that or describe it.
 
 No feature depends on a subject: they measure where the question's words occur and whether a
 sentence looks like an answer of the kind asked for, mostly from 0 to 1. What each
@@ -13,9 +14,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from unified_flow.lib.text import words
+from unified_flow.lib.text import language_of, words
+from unified_flow.lib.text.language import CAPITAL_NOUNS, stop_words
+from unified_flow.lib.text.lexicon import AnswerKind, Lexicon, lexicon_of
 from unified_flow.models.embedded.excerpts import (
     Excerpt,
     Sentence,
@@ -23,7 +27,6 @@ from unified_flow.models.embedded.excerpts import (
     kinship,
     matching_terms,
 )
-from unified_flow.models.embedded.parsed_question import ParsedQuestion
 
 _WEIGHTS = tomllib.loads(Path(__file__).with_name("weights.toml").read_text(encoding="utf-8"))
 SENTENCE: dict[str, float] = _WEIGHTS["sentence"]
@@ -37,6 +40,11 @@ _KIN_COUNTS = 0.8  # of a match
 _KIN_NEARBY = 0.7
 _ENTRY = re.compile(r"\W*(?::|—|–)\s")  # noqa: RUF001 -- dashes
 _BRACKETED = re.compile(r"\((\w+)\)")
+# A name, a number or a term in code: what a question means exactly.
+_EXACT = r"\b\w*[A-Z0-9_]\w*[A-Z0-9_]\w*|\b\d[\d,.]*\b|`[^`]+`"
+_NAMES = re.compile(rf"(?<!^)\b[A-Z][\w'’-]*|{_EXACT}")  # noqa: RUF001
+_NAMES_AMONG_CAPITALS = re.compile(_EXACT)
+_FOCUS_WORDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,3 +251,69 @@ def answerability(best: RankedSentence, weights: Mapping[str, float] = ANSWERABL
     found = answerability_features(best)
     value = weights["bias"] + sum(weights[name] * found[name] for name in found)
     return 1 / (1 + math.exp(-value))
+
+
+@dataclass(frozen=True)
+class ParsedQuestion:
+    """`terms` in order, without repeats. `focus` is the thing asked for ("which *port*"), whose
+    words an answer need not repeat; `core` is what the question says about it."""
+
+    text: str
+    language: str
+    kind: AnswerKind
+    terms: tuple[str, ...]
+    core: frozenset[str]
+    focus: frozenset[str]
+    names: frozenset[str]
+
+    @property
+    def lexicon(self) -> Lexicon:
+        return lexicon_of(self.language)
+
+
+@lru_cache(maxsize=64)
+def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
+    """`language` is that of the documents where they differ: terms are stemmed in it."""
+    asked_in = language_of(text)
+    lexicon = lexicon_of(asked_in)
+    language = language or asked_in
+    kind, focus_words = _kind(text, lexicon, asked_in)
+    terms = tuple(dict.fromkeys(matching_terms(lexicon.unsaid.sub(" ", text), language)))
+    focus = {t for word in focus_words for t in matching_terms(word, language)}
+    shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
+    names = _NAMES_AMONG_CAPITALS if asked_in in CAPITAL_NOUNS else _NAMES
+    return ParsedQuestion(
+        text=text,
+        language=language,
+        kind=kind,
+        terms=terms,
+        core=frozenset(t for t in terms if t not in focus and t not in shell) or frozenset(terms),
+        focus=frozenset(focus),
+        names=frozenset(
+            t for m in names.finditer(text) for t in matching_terms(m.group(), language)
+        ),
+    )
+
+
+def _kind(text: str, lexicon: Lexicon, language: str) -> tuple[AnswerKind, list[str]]:
+    for kind, looked_for in lexicon.kinds:
+        if (match := looked_for.search(text)) is not None:
+            if match.groupdict().get("head") is None:
+                return kind, []
+            return kind, _focus(text[match.start("head") :], lexicon, language)
+    return "thing", []
+
+
+def _focus(text: str, lexicon: Lexicon, language: str) -> list[str]:
+    """The words for the thing asked: up to the verb, at most a few."""
+    found: list[str] = []
+    for word in words(text.casefold()):
+        if word in lexicon.verbs or len(found) == _FOCUS_WORDS:
+            break
+        if word in stop_words(language):
+            # "what type of port": the port is asked for, the type is the question's shell.
+            if found and not all(each in lexicon.shell for each in found):
+                break
+            continue
+        found.append(word)
+    return found
