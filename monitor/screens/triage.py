@@ -251,9 +251,11 @@ class TriageScreen(ReaderScreen):
 
     @on(RowList.Chosen)
     def _open_detail(self) -> None:
+        if isinstance(self.focused, Input):
+            return  # somebody types already: the words would be keys
         self.detail.display = True
         self._show_detail()
-        self.detail.focus()
+        self.set_focus(self.detail)
         self._clear_new()
         if (entry := self.current()) is not None:
             self.read_background(entry)
@@ -379,7 +381,7 @@ class TriageScreen(ReaderScreen):
 
     def _focus_list(self) -> None:
         self.query_one("#panes").display = True  # what is not shown cannot have the keys
-        self.rows.focus()
+        self.set_focus(self.rows)
 
     # Links
 

@@ -181,7 +181,7 @@ class FilterBar(Horizontal):
 
     def open(self) -> None:
         self.display = True
-        self.query_one(Input).focus()
+        self.screen.set_focus(self.query_one(Input))  # at once: the next key is a letter of it
 
     def show_query(self, query: str) -> None:
         """One that nobody typed."""

@@ -25,7 +25,7 @@ class Part:
         if not self.title:
             return list(lines)
         left = len(self.lines) - len(lines)
-        more = f"  +{left} line{'s' if left > 1 else ''} (f)" if left > 0 else ""
+        more = f"  ▸ {left} more line{'s' if left > 1 else ''}" if left > 0 else ""
         return [Content.assemble((self.title, _HEADING), (more, "dim")), *lines]
 
 

@@ -8,6 +8,8 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from textual.events import Key
+from textual.widgets import Input
 
 from interventions import InterventionQueue
 from interventions.entry import short_id
@@ -217,3 +219,15 @@ async def test_a_form_says_once_what_is_alike_and_else_what_is_not(
         await pilot.press("escape", "ctrl+a", "r")
         await until(pilot, lambda: "of 2 causes" in text(pilot))
         assert str(pilot.app.screen.query_one("#form-entries").render()).count("Same") == 3
+
+
+async def test_what_is_typed_at_once_after_a_key_is_never_a_command(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    put(queue, turn_id=1)
+    async with monitor().run_test(size=SIZE) as pilot:
+        for key, letter in (("enter", "\r"), ("slash", "/"), ("r", "r"), ("t", "t"), ("z", "z")):
+            pilot.app.post_message(Key(key, letter))
+        await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+        await pilot.pause(0.2)
+        assert top(pilot) in ("TriageScreen", "SearchLine")

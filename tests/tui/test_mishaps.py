@@ -182,7 +182,7 @@ async def test_what_somebody_else_closed_is_told_with_the_note(
         await pilot.press("enter")
         await until(pilot, lambda: "bob restarted it" in problem(pilot))
         shown = str(pilot.app.screen.query_one("#form-entries").content)  # type: ignore[attr-defined]
-        assert len(shown.splitlines()) == 1
+        assert len(shown.splitlines()) == 2  # what it is, and where
         await pilot.press("ctrl+o", "escape")
         assert queue.find(ids[0])["resolution"] == "bob restarted it"
 
