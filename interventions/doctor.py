@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from interventions.home import (
     queue_file,
     state_folder,
     sweep_temporary,
-    temporary_files,
     transitions_file,
 )
 from interventions.queue import InterventionQueue
@@ -70,16 +69,12 @@ def _folders(home: Path) -> Iterator[Finding]:
 
 
 def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    path, file = lock_file(queue.home), queue_file(queue.home)
-    with FairLock(path).hold(min(queue.lock_timeout_s, 2.0)) if path.exists() else nullcontext():
-        # Without a writer no temporary file is needed any more.
-        target = Path(os.path.realpath(file))  # also of a link to itself
-        left = temporary_files(target)
-        if mend:
-            sweep_temporary(target)
+    path = lock_file(queue.home)
+    if path.exists():
+        with FairLock(path).hold(min(queue.lock_timeout_s, 2.0)):
+            if mend:  # as the next writer would; a link may lead to itself
+                sweep_temporary(Path(os.path.realpath(queue_file(queue.home))))
     yield Finding("the lock is free")
-    if left:
-        yield Finding(f"{len(left)} left-over temporary files", fine=False, mended=mend)
 
 
 def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

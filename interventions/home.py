@@ -139,14 +139,10 @@ def open_temporary(path: Path | str) -> tuple[int, str]:
     return os.open(name, flags, PRIVATE_FILE_MODE), name
 
 
-def temporary_files(path: Path) -> list[Path]:
-    """Those of `open_temporary`: left over, if nobody else holds the lock of `path`."""
-    return _named(path.parent, f".{path.stem}.", ".tmp")
-
-
 def sweep_temporary(path: Path) -> None:
-    """Remove what writers that were killed have left. The caller holds the lock of `path`."""
-    for left in temporary_files(path):
+    """Remove the files of `open_temporary` that writers which were killed have left. The caller
+    holds the lock of `path`."""
+    for left in _named(path.parent, f".{path.stem}.", ".tmp"):
         with suppress(OSError):
             left.unlink()
 

@@ -76,23 +76,5 @@ def is_new(entry: Entry, now: datetime) -> bool:
         return False
 
 
-def critical_failures(entries: Iterable[Entry]) -> dict[str, str]:
-    """Critical failures, held by whatever entry: by their fingerprints, what happened where."""
-    found: dict[str, str] = {}
-    for entry in entries:
-        others = filter(_is_critical, entry["merged"])
-        held = {row.get("fingerprint") or "": other_line(row) for row in others}
-        # An entry takes the worst severity of what it holds.
-        if _is_critical(entry) and not held:
-            own = f"{entry['phase']} {entry['error_type']}: {entry['error_message']}"
-            held = {entry["fingerprint"]: one_line(own)}
-        found |= held
-    return found
-
-
-def _is_critical(failure: Entry | MergedFailure) -> bool:
-    return failure.get("severity") == "critical"
-
-
 def _last_seen(row: MergedFailure) -> str:
     return str(row.get("last_seen") or "")

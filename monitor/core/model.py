@@ -9,11 +9,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from interventions.entry import Entry, is_open, severity_rank, worst_first
+from interventions.entry import Entry, MergedFailure, is_open, severity_rank, worst_first
 from interventions.errors import QueryError
+from interventions.plaintext import one_line
 from interventions.times import to_text
 from interventions.view.groups import Group, grouped, single
-from interventions.view.others import critical_failures, is_new, last_news
+from interventions.view.others import is_new, last_news, other_line
 from interventions.view.query import Query, parse
 from monitor.core.looked import Look
 from monitor.core.snapshot import Snapshot
@@ -88,13 +89,13 @@ class TriageModel:
         news = (e for e in entries if (look.is_news(e) if look.at else is_new(e, now)))
         self.new = {entry["id"] for entry in news}
         self._known = _news(self.snapshot)
-        self._critical = critical_failures(entries)
+        self._critical = _critical_failures(entries)
 
     def new_critical(self, snapshot: Snapshot) -> list[str]:
         """The critical failures that came since the last call, be it inside an old entry."""
         if snapshot.trouble is not None and not snapshot.entries:
             return []
-        before, self._critical = self._critical, critical_failures(snapshot.open_entries)
+        before, self._critical = self._critical, _critical_failures(snapshot.open_entries)
         return [words for name, words in self._critical.items() if name not in before]
 
     @property
@@ -185,3 +186,21 @@ class TriageModel:
 
 def _news(snapshot: Snapshot) -> dict[str, str]:
     return {entry["id"]: last_news(entry) for entry in snapshot.entries}
+
+
+def _critical_failures(entries: Iterable[Entry]) -> dict[str, str]:
+    """Critical failures, held by whatever entry: by their fingerprints, what happened where."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        others = filter(_is_critical, entry["merged"])
+        held = {row.get("fingerprint") or "": other_line(row) for row in others}
+        # An entry takes the worst severity of what it holds.
+        if _is_critical(entry) and not held:
+            own = f"{entry['phase']} {entry['error_type']}: {entry['error_message']}"
+            held = {entry["fingerprint"]: one_line(own)}
+        found |= held
+    return found
+
+
+def _is_critical(failure: Entry | MergedFailure) -> bool:
+    return failure.get("severity") == "critical"

@@ -10,13 +10,13 @@ from interventions.plaintext import one_line
 from interventions.retry.entry_points import LiveTurn
 from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
-from interventions.view.ribbon import marks, phases
+from interventions.view.ribbon import phases
 from monitor.core.feeds import MOST_TURNS
 from monitor.core.links import Place, from_turn
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
 from monitor.widgets.part import Part
-from monitor.widgets.turn_text import live_turn
+from monitor.widgets.turn_text import live_turn, ribbon_line
 
 _STATUS_STYLES = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
 
@@ -76,7 +76,7 @@ def _row(turn: LiveTurn, now: datetime) -> Row:
         Cell(str(turn["turn_id"])),
         Cell(short_duration(now - from_text(started)) if started else ""),
         Cell(status, _STATUS_STYLES.get(status, "dim")),
-        Cell(marks(steps), _STATUS_STYLES.get(status, "")),
+        Cell(ribbon_line(steps).plain, _STATUS_STYLES.get(status, "")),
         Cell(one_line(turn.get("doing") or running), "dim"),
         Cell(one_line(turn.get("question") or "")),
         Cell(one_line(turn.get("session_id") or ""), "dim"),

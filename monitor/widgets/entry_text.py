@@ -16,11 +16,11 @@ from textual.content import Content
 from interventions.entry import Entry, latest_failure, short_id
 from interventions.plaintext import clean, one_line
 from interventions.view.description import Kind, Section, describe
-from interventions.view.ribbon import Phase, phases, summary
+from interventions.view.ribbon import Phase, phases
 from monitor.core.snapshot import Background
 from monitor.widgets.part import Part, beginning, plain
 from monitor.widgets.traceback_text import raise_line, traceback_parts
-from monitor.widgets.turn_text import ribbon_line, ribbon_names
+from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 _FEW, _MANY = 6, 12
@@ -71,7 +71,7 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     lines.append(Content(""))
     short = list(lines)
     if steps:
-        short.append(Content.assemble(ribbon_line(steps), "  ", (summary(steps), "dim")))
+        short.append(Content.assemble(ribbon_line(steps), "  ", (ribbon_summary(steps), "dim")))
         lines += ribbon_names(steps)
     more = [Content.styled(line, "dim") for line in (head.title, facts)]
     return Part("", [*lines, *plain(head.lines), *more], [*short, *plain(head.lines)])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 from textual.content import Content
 
 from interventions.plaintext import clean, one_line
 from interventions.retry.entry_points import LiveTurn
 from interventions.secrets.redaction import redact_text
-from interventions.view.ribbon import Phase, Status, Step, phases, steps, took_text
+from interventions.times import from_text
+from interventions.view.ribbon import Phase, Status, phases, took_text
 from monitor.core.rows import cut
 from monitor.widgets.part import Part, beginning, plain
 
@@ -27,11 +31,51 @@ _STATUS_STYLES: dict[Status, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of a LiveTurn; its phase has its name and time, whatever its kind."""
+
+    kind: str
+    phase: Phase
+    began: datetime
+    text: str
+
+    def took(self, now: datetime) -> timedelta | None:
+        """None where nobody has measured it."""
+        if self.phase.duration_ms is not None:
+            return timedelta(milliseconds=self.phase.duration_ms)
+        return max(now - self.began, timedelta(0)) if self.phase.status == "running" else None
+
+
+def _steps(value: Any) -> list[Step]:
+    """From `LiveTurn.steps`; what is none of them is left out."""
+    found = []
+    for item in value if isinstance(value, list) else []:
+        for phase in phases([item]):
+            with suppress(ValueError):
+                began = from_text(str(item.get("started_at")))
+                found.append(Step(str(item.get("kind")), phase, began, str(item.get("text") or "")))
+    return found
+
+
 def ribbon_line(ribbon: Iterable[Phase]) -> Content:
     """`✓ ✓ ✓ ✗ · · · ·`"""
     return Content(" ").join(
         Content.styled(phase.symbol, _STATUS_STYLES[phase.status]) for phase in ribbon
     )
+
+
+def ribbon_summary(ribbon: Iterable[Phase]) -> str:
+    """`planner failed after 12 ms, 4 never ran`"""
+    words, never = [], 0
+    for phase in ribbon:
+        never += phase.status == "not_run"
+        if phase.status == "failed":
+            after = f" after {took_text(phase.duration_ms)}" if phase.duration_ms else ""
+            words.append(f"{phase.name} failed{after}")
+    if never:
+        words.append(f"{never} never ran")
+    return ", ".join(words)
 
 
 def ribbon_names(ribbon: Iterable[Phase]) -> list[Content]:
@@ -78,7 +122,7 @@ def _lines(text: str | None) -> list[Content]:
 
 def _timeline(turn: LiveTurn, now: datetime) -> Part:
     """What models replied and tools were asked is folded away."""
-    ribbon, found = phases(turn.get("ribbon")), steps(turn.get("steps"))
+    ribbon, found = phases(turn.get("ribbon")), _steps(turn.get("steps"))
     doing = _lines(f"now: {turn['doing']}") if turn.get("doing") else []
     if not found:
         return Part("Phases", [*ribbon_names(ribbon), *doing])

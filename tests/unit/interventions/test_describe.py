@@ -9,7 +9,8 @@ import pytest
 
 from interventions.entry import Transition, complete
 from interventions.view.description import Kind, describe
-from interventions.view.ribbon import in_line, marks, phases, summary
+from interventions.view.ribbon import in_line, phases
+from monitor.widgets.turn_text import ribbon_line, ribbon_summary
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 RIBBON = [
@@ -75,9 +76,9 @@ def test_that_it_was_superseded_must_not_be_overlooked() -> None:
 
 def test_a_ribbon_in_marks_in_words_and_in_short() -> None:
     steps = phases(RIBBON)
-    assert marks(steps) == "✓ ✗ ·"
+    assert ribbon_line(steps).plain == "✓ ✗ ·"
     assert in_line(steps) == "✓ planner  ✗ coordinator  · synthesis"
-    assert summary(steps) == "coordinator failed after 1.2 s, 1 never ran"
+    assert ribbon_summary(steps) == "coordinator failed after 1.2 s, 1 never ran"
 
 
 @pytest.mark.parametrize(
