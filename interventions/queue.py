@@ -51,7 +51,7 @@ from interventions.health import Health, health
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from interventions.settings import queue_settings, retention_settings
+from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
@@ -112,12 +112,8 @@ class InterventionQueue:
         if not 0 <= lock_timeout_s < inf:
             raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
 
-        def archive_kept() -> tuple[float, int]:
-            keep = retention_settings(place)
-            return keep.archive_days, keep.archive_entries
-
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
-        self.store: Store = FileStore(place, archive_kept) if store is None else store
+        self.store: Store = FileStore(place) if store is None else store
         self._logs = self.store if isinstance(self.store, History) else History(place)
 
     def put(self, request: InterventionRequest) -> Admission:

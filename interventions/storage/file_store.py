@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -24,6 +24,7 @@ from interventions.home import (
     sweep_temporary,
     sync_folder,
 )
+from interventions.settings import retention_settings
 from interventions.storage import jsonl
 from interventions.storage.checked import look, note_checked, read_checked
 from interventions.storage.error_log import log_failures, log_line
@@ -52,13 +53,9 @@ RETAINED_EVERY = timedelta(days=1)
 
 
 class FileStore(History):
-    """`retention` says how many days and how many entries the archive keeps; 0 keeps all."""
-
-    def __init__(
-        self, home: Path, retention: Callable[[], tuple[float, int]] = lambda: (0, 0)
-    ) -> None:
+    def __init__(self, home: Path) -> None:
         super().__init__(home)
-        self._retention, self._retained_at = retention, -inf
+        self._retained_at = -inf
         self._path = queue_file(home)
         self._target = str(self._path)  # where the file lies: a link to it stays one
         self._lock = FairLock(lock_file(home))
@@ -132,7 +129,8 @@ class FileStore(History):
 
     def _retain(self, timeout_s: float) -> None:
         """Once a day, after a change of a person: no failing turn waits for it."""
-        days, most = self._retention()
+        keep = retention_settings(self._home)
+        days, most = keep.archive_days, keep.archive_entries
         since = to_text(utc_now() - RETAINED_EVERY)
         if (days or most) and not any(line["at"] > since for line in self.upkeep("prune")[:1]):
             now, name = to_text(utc_now()), os.urandom(6).hex()
