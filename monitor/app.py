@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
+from textual._styles_cache import StylesCache
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -94,6 +96,12 @@ class Monitor(App[None]):
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+
+    def pop_screen(self) -> AwaitComplete:
+        """What was on it goes: a cache of Textual would keep its painted lines, 130 KB each time
+        that the help is opened."""
+        StylesCache.get_inner_outer.cache_clear()
+        return super().pop_screen()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key that is alive, and what Textual offers itself (the theme, for one)."""

@@ -26,3 +26,8 @@ class KeyFooter(Footer):
         for key in self.query(FooterKey):
             key._disabled = not enabled.get(key.action, True)  # a click asks for it
             key.set_class(key._disabled, "-disabled")
+
+    async def recompose(self) -> None:
+        await super().recompose()
+        # Textual forgets widgets that are gone from those that follow `compact` when it is set.
+        self.mutate_reactive(KeyFooter.compact)

@@ -1,6 +1,7 @@
 """Twenty changes a second: the keys work and the memory stays flat.
 
-SOAK=1 goes on for a minute, and measures how quick the keys are.
+SOAK=1 goes on for a minute, and measures how quick the keys are; and opens what can be opened two
+hundred times.
 """
 
 from __future__ import annotations
@@ -97,3 +98,26 @@ async def test_twenty_changes_a_second(
         print(f"{growth:.1f} MB more in the second half")
         assert high < 100 or not SOAK
         assert growth < 8
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [["question_mark", "escape"], ["r", "escape"], ["5", "1"], ["enter", "escape"]],
+    ids=["help", "form", "trends", "detail"],
+)
+async def test_what_is_opened_again_and_again_leaves_nothing_behind(
+    queue: InterventionQueue, monitor: Callable[..., Monitor], keys: list[str]
+) -> None:
+    fill(queue, 20)
+    times = 200 if SOAK else 10
+    async with monitor().run_test(size=(100, 30)) as pilot:
+        memory, widgets = [], []
+        for _ in range(times):
+            await pilot.press(*keys)
+            memory.append(_resident_bytes())
+            widgets.append(len(pilot.app._registry))
+        half = times // 2
+        growth = (median(memory[half:]) - median(memory[:half])) / 1e6
+        print(f"{keys[0]}, {times} times: {growth:.1f} MB more in the second half")
+        assert max(widgets[half:]) <= max(widgets[:half])
+        assert growth < 4
