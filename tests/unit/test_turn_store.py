@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
 from collections import defaultdict
@@ -380,6 +381,50 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     asyncio.run(run())
     # A turn waits twice: for its folder, and for its end.
     assert where == [False] * 32 + [True] * 8
+
+
+def test_one_slow_write_of_a_quick_disk_brings_no_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where: list[bool] = []
+    slow = {60, 90}
+    main = threading.get_ident()
+
+    def sync(descriptor: int) -> None:
+        where.append(threading.get_ident() == main)
+        if len(where) in slow:
+            threading.Event().wait(0.3)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.2)
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        for _ in range(120):
+            await ended(store)
+
+    asyncio.run(run())
+    assert all(where[59:])
+
+
+def test_turns_that_were_cut_off_are_found_on_a_disk_without_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        lease = await store.create()
+        await lease.append(started(lease.turn_id))
+        await lease.flush()
+        assert await store.unreleased() == []
+        lease._journal._leave()  # type: ignore[attr-defined]  # as when its process ends
+        assert await store.unreleased() == [lease.turn_id]
+
+    asyncio.run(run())
 
 
 class Steps(Generator[Any, Any, Any]):
