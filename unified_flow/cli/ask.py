@@ -132,18 +132,13 @@ async def _answer(
     home: Path | None,
     begun: list[int],
 ) -> tuple[Turn, Code]:
-    """`begun` gets the turn's number as soon as there is one."""
+    """`begun` as in `run_turn`."""
     from unified_flow.cli.live import run_turn
     from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
-    from unified_flow.turns.events import Observed, TurnStarted
-
-    def follow(event: Observed) -> None:
-        if isinstance(event, TurnStarted):
-            begun.append(event.turn_id)
 
     async with flow:
         live = not machine and on_terminal()
-        turn, error = await run_turn(flow, session, question, live=live, user=user, observer=follow)
+        turn, error = await run_turn(flow, session, question, live=live, user=user, begun=begun)
         roots = document_folders(flow)
     if machine:
         say_object(of_turn(turn, error))

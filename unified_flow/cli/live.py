@@ -27,6 +27,7 @@ from unified_flow.turns.events import (
     TextArrived,
     ToolStarted,
     TurnResumed,
+    TurnStarted,
 )
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
@@ -170,14 +171,20 @@ async def run_turn(
     live: bool,
     user: str = "default",
     again: bool = False,
-    observer: Observer | None = None,
+    begun: list[int] | None = None,
 ) -> tuple[Turn, PhaseError | None]:
-    """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`."""
+    """The turn as it ended, and the error that halted it. `again` as in `refresh_documents`;
+    `begun` gets the turn's number as soon as there is one."""
+
+    def note_number(event: Observed) -> None:
+        if isinstance(event, TurnStarted) and begun is not None:
+            begun.append(event.turn_id)
+
     refresh_documents(flow, show=live, again=again)
     before = flow.services.sessions.user_of(session) if session is not None else None
     if before not in (None, user):
         note(f"session {session} is {before}'s; as {user} you go on with what was said in it")
-    with phases_shown(live, observer) as follow:
+    with phases_shown(live, note_number) as follow:
         try:
             turn = await flow.process(
                 session or new_session_id(), question, user_id=user, observer=follow

@@ -16,7 +16,6 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ASKED, ResumeRequest
 from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.turns.archive import TurnArchive
-from unified_flow.turns.events import Observed, TurnStarted
 from unified_flow.turns.turn import Turn
 
 Ended = TypeVar("Ended")
@@ -52,27 +51,22 @@ class Conversation:
     async def ask(self, question: str) -> None:
         """One turn; `last` and `error` say how it went. Ctrl-C interrupts it, and no more."""
         begun: list[int] = []
-
-        def follow(event: Observed) -> None:
-            if isinstance(event, TurnStarted):
-                begun.append(event.turn_id)
-
-        ended = await _interruptible(
-            run_turn(
-                self.flow,
-                self.session,
-                question,
-                live=self.live,
-                user=self.user,
-                again=True,
-                observer=follow,
-            )
+        asking = run_turn(
+            self.flow,
+            self.session,
+            question,
+            live=self.live,
+            user=self.user,
+            again=True,
+            begun=begun,
         )
-        self.last, self.error = ended or (await self._interrupted(begun), None)
-
-    async def _interrupted(self, begun: list[int]) -> Turn | None:
-        """As its journal has it; None if Ctrl-C came before the turn began."""
-        return await TurnArchive(self.flow.services.turns).load(begun[0]) if begun else None
+        ended = await _interruptible(asking)
+        if ended is not None:
+            self.last, self.error = ended
+            return
+        # As its journal has it; nothing if Ctrl-C came before the turn began.
+        turns = TurnArchive(self.flow.services.turns)
+        self.last, self.error = await turns.load(begun[0]) if begun else None, None
 
     async def retry(self, **wanted: Any) -> ResumeResult | None:
         """Let the unfinished turn go on, with today's settings; None if it was interrupted.
