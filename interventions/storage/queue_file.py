@@ -225,9 +225,11 @@ def read_state(path: Path) -> QueueState | None:
 def content(path: Path) -> bytes:
     """Raises OSError, also for what is no regular file: a pipe would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    # Before a file is made of it, which would name the descriptor of a folder, and not its path.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         return file.read()
 
 
