@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from tests.answers import IN_ENVIRONMENT
 from tests.servers.fixtures import model_server, postgres, postgres_url
 
 __all__ = ["model_server", "postgres", "postgres_url"]
+
+# Each worker, and each Python that a test starts, would compile anew all that it loads.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 gc.disable()  # collecting thousands of tests makes no garbage
 

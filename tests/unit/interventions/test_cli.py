@@ -525,9 +525,9 @@ def in_a_terminal(words: list[str], env: dict[str, str], *answers: bytes) -> tup
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe(words[0], words, {**os.environ, **env})
-    output, asked = b"", 0
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
+    output, typed, quiet_since = b"", list[bytes](), time.monotonic()
+    deadline = quiet_since + 120
+    while True:
         if select.select([terminal], [], [], 0.1)[0]:
             try:
                 data = os.read(terminal, 4096)
@@ -535,10 +535,15 @@ def in_a_terminal(words: list[str], env: dict[str, str], *answers: bytes) -> tup
                 break
             if not data:
                 break
-            output += data
-            if output.count(b"[y/N]") > asked < len(answers):
-                os.write(terminal, answers[asked])
-                asked += 1
+            output, quiet_since = output + data, time.monotonic()
+            if output.count(b"[y/N]") > len(typed) < len(answers):
+                typed.append(answers[len(typed)])
+                os.write(terminal, typed[-1])
+        elif typed[-1:] == [b"\x03"] and time.monotonic() > quiet_since + 5:
+            # Python does not notice a signal just before it reads: a person presses it again.
+            os.write(terminal, typed[-1])
+            quiet_since = time.monotonic()
+        assert time.monotonic() < deadline, output
     os.close(terminal)
     return output.decode(errors="replace"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
