@@ -155,7 +155,8 @@ class LocalServer:
                 hint="raise start_timeout_s under [local], or take a smaller model",
             )
         assert self._process is not None
-        ended = answer.get("error") or _exit_status(self._process.wait())
+        code = self._process.wait()  # before that its log is not whole
+        ended = answer.get("error") or _exit_status(code)
         ended += self._tail()
         return LocalModelError(f"llama.cpp cannot serve {self.path}: {ended}", hint=_hint(ended))
 

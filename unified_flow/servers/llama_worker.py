@@ -28,8 +28,9 @@ def main() -> None:
     except Exception as exc:  # noqa: BLE001 - whatever it is, the parent is told and decides
         result = {"error": str(exc) or type(exc).__name__}
     print(json.dumps(result), file=answer, flush=True)
-    if "url" in result:
-        sys.stdin.read()
+    if "url" not in result:
+        return  # what the library still has to log it logs as Python ends
+    sys.stdin.read()
     # Its threads would finish the current reply, which nobody reads.
     os._exit(0)
 
