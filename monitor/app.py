@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from textual._styles_cache import StylesCache
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
+from textual.filter import DimFilter, LineFilter
 from textual.screen import Screen
 
 from interventions.plaintext import clean
@@ -32,10 +33,12 @@ from monitor.core.source import Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.keys import hidden_key, key
+from monitor.widgets.themes import DARK, THEMES
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+_DIM = DimFilter(0.7)
 END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 STILL_RUNNING = (
     "What was begun here still runs and is waited for. "
@@ -63,6 +66,9 @@ class Monitor(App[None]):
         self, source: Source, first: Snapshot, clock: Clock = utc_now, look: Path | None = None
     ) -> None:
         super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = DARK.name
         self.state = AppState(source, clock, look)
         self.has_exited = False
         self._first = first
@@ -93,6 +99,11 @@ class Monitor(App[None]):
     def _signalled(self, number: int) -> None:
         """The terminal is given back first; a second signal does not wait for anything."""
         self.exit(return_code=128 + number)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What is dim gets a colour, of a contrast that is known: each terminal dims as it likes."""
+        filters = super().get_line_filters()
+        return filters if self.no_color else [*filters, _DIM]
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))

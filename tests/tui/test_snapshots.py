@@ -136,7 +136,7 @@ async def test_others(queue: InterventionQueue, size: tuple[int, int]) -> None:
 
 async def test_light(queue: InterventionQueue) -> None:
     fill(queue, 12)
-    await _compare(queue, "light-120", (120, 30), "j", "space", theme="textual-light")
+    await _compare(queue, "light-120", (120, 30), "j", "space", theme="light")
 
 
 async def test_fifty(queue: InterventionQueue) -> None:
