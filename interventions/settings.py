@@ -53,6 +53,13 @@ class RetentionSettings:
     logs_mb: float = described(0.0, "MB that those logs take at most; the oldest days go")
 
 
+@dataclass(frozen=True)
+class MonitorSettings:
+    theme: str = described("dark", "colours of the monitor: dark, light or a theme of Textual")
+    bell: bool = described(True, "ring when a critical failure comes")
+    keys: str = described("", "other keys, by the ids of the help: act.resolve=x move.down=n,down")
+
+
 def queue_settings(home: Path) -> QueueSettings:
     return _load(home, "queue", QueueSettings())
 
@@ -65,7 +72,11 @@ def retention_settings(home: Path) -> RetentionSettings:
     return _load(home, "retention", RetentionSettings())
 
 
-_Table = TypeVar("_Table", QueueSettings, NotificationSettings, RetentionSettings)
+def monitor_settings(home: Path) -> MonitorSettings:
+    return _load(home, "monitor", MonitorSettings())
+
+
+_Table = TypeVar("_Table", QueueSettings, NotificationSettings, RetentionSettings, MonitorSettings)
 
 
 def _load(home: Path, table: str, settings: _Table) -> _Table:

@@ -24,16 +24,18 @@ from textual.binding import BindingType
 from textual.filter import DimFilter, LineFilter
 from textual.screen import Screen
 
+from interventions.errors import SettingsError
 from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_text
+from interventions.settings import MonitorSettings
 from interventions.times import utc_now
 from monitor.core.app_state import AppState
 from monitor.core.snapshot import Clock, Snapshot
 from monitor.core.source import Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
-from monitor.widgets.keys import hidden_key, key
-from monitor.widgets.themes import DARK, THEMES
+from monitor.widgets.keys import hidden_key, key, keymap
+from monitor.widgets.themes import THEMES
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -51,6 +53,9 @@ class Monitor(App[None]):
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
+        hidden_key(
+            "ctrl+z", "suspend_process", "Suspend", "To the shell; fg comes back", id="leave.shell"
+        ),
         hidden_key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
         key(
             "ctrl+p",
@@ -63,13 +68,26 @@ class Monitor(App[None]):
     ]
 
     def __init__(
-        self, source: Source, first: Snapshot, clock: Clock = utc_now, look: Path | None = None
+        self,
+        source: Source,
+        first: Snapshot,
+        clock: Clock = utc_now,
+        look: Path | None = None,
+        settings: MonitorSettings | None = None,
     ) -> None:
+        """Raises SettingsError for a theme or a key that is not there."""
         super().__init__()
+        chosen = settings or MonitorSettings()
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = DARK.name
-        self.state = AppState(source, clock, look)
+        if chosen.theme not in self.available_themes:
+            known = ", ".join(self.available_themes)
+            raise SettingsError(
+                f"[monitor] theme = {chosen.theme!r} is none", hint=f"one of {known}"
+            )
+        self.theme = chosen.theme
+        self.set_keymap(keymap(chosen.keys))
+        self.state = AppState(source, clock, look, chosen.bell)
         self.has_exited = False
         self._first = first
 
@@ -101,7 +119,7 @@ class Monitor(App[None]):
         self.exit(return_code=128 + number)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What is dim gets a colour, of a contrast that is known: each terminal dims as it likes."""
+        """What is dim gets a colour of a known contrast: each terminal dims as it likes."""
         filters = super().get_line_filters()
         return filters if self.no_color else [*filters, _DIM]
 

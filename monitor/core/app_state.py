@@ -23,11 +23,12 @@ Change = Callable[[Entry], Entry]
 class AppState:
     """What all screens and forms share. `changes` are those made from here that can be undone, the
     latest last; `running` counts the forms whose change is not finished; `look` is the file that
-    keeps what this person has seen, None where that is not kept."""
+    keeps what this person has seen, None where that is not kept; `bell` whether it rings."""
 
     source: Source
     clock: Clock
     look: Path | None = None
+    bell: bool = True
     changes: list[ChangeOutcome] = field(default_factory=list)
     running: int = 0
 

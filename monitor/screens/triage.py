@@ -105,7 +105,8 @@ class TriageScreen(ReaderScreen):
     def on_queue_read(self, message: QueueRead) -> None:
         before = self.current()
         if critical := self.model.new_critical(message.snapshot):
-            self.app.bell()
+            if self.state.bell:
+                self.app.bell()
             self.notify_once("\n".join(f"critical: {words}" for words in critical[:3]), "error")
         self.model.update(message.snapshot)
         self.read_only = message.snapshot.read_only

@@ -10,6 +10,8 @@ from functools import partial
 
 from textual.binding import Binding
 
+from interventions.errors import SettingsError
+
 
 def key(
     keys: str,
@@ -118,3 +120,31 @@ TRIAGE = (
     hidden_key("4", "tab_to('log')", "Log", "The error log as it grows", id="tab.log"),
     hidden_key("5", "tab_to('trends')", "Trends", "Failures over time", id="tab.trends"),
 )
+
+
+def keymap(text: str) -> dict[str, str]:
+    """`act.resolve=x move.down=n,down` as Textual takes it. Raises SettingsError for an id that is
+    not there, and for a key that another of the same list has."""
+    chosen: dict[str, str] = {}
+    for pair in text.split():
+        name, _, keys = pair.partition("=")
+        group = next((g for g in _GROUPS if name in (one.id for one in g)), None)
+        if group is None or not keys:
+            raise SettingsError(
+                f"[monitor] keys: {pair} is no ID=KEY", hint="the ids stand in the help: ? then /"
+            )
+        chosen[name] = keys
+    for group in _GROUPS if chosen else ():
+        taken: dict[str, str | None] = {}
+        for one in group:
+            for each in chosen.get(one.id or "", one.key).split(","):
+                if each in taken:
+                    raise SettingsError(
+                        f"[monitor] keys: {each} is the key of {taken[each]} and of {one.id}",
+                        hint="give one of them another",
+                    )
+                taken[each] = one.id
+    return chosen
+
+
+_GROUPS = ((*MOVING, *TRIAGE), SCROLLING)

@@ -1,4 +1,4 @@
-"""The line in which words are typed that are looked for in the detail."""
+"""The line in which words are typed that are looked for in the detail or the help."""
 
 from __future__ import annotations
 

@@ -91,5 +91,5 @@ def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:
     schema = json.loads((tmp_path / "unified_flow.schema.json").read_text())
     assert schema["additionalProperties"] is False
     known = set(schema["properties"])
-    assert {*Settings.model_fields, "queue", "notifications", "retention"} == known
+    assert {*Settings.model_fields, "queue", "notifications", "retention", "monitor"} == known
     assert schema["properties"]["queue"]["properties"]["max_size"]["type"] == "integer"

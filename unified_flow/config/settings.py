@@ -63,7 +63,12 @@ INSTEAD = {
 }
 """What to write for a setting of an earlier version."""
 NESTED = "__"
-NOT_OURS = ("queue", "notifications", "retention")  # tables that interventions/settings.py reads
+NOT_OURS = (
+    "queue",
+    "notifications",
+    "retention",
+    "monitor",
+)  # tables that interventions/settings.py reads
 
 
 def _not_built_in(name: str) -> str:

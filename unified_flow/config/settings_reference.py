@@ -18,9 +18,11 @@ from pydantic_core import PydanticUndefined
 from interventions.home import SETTINGS_FILE
 from interventions.secrets.redaction import redact
 from interventions.settings import (
+    MonitorSettings,
     NotificationSettings,
     QueueSettings,
     RetentionSettings,
+    monitor_settings,
     notification_settings,
     queue_settings,
     retention_settings,
@@ -28,12 +30,11 @@ from interventions.settings import (
 from unified_flow.config.settings import Settings, load, read_tables, variable_set
 from unified_flow.config.tables import table_in
 
-QUEUE_TABLES: dict[
-    str, type[QueueSettings] | type[NotificationSettings] | type[RetentionSettings]
-] = {
+QUEUE_TABLES: dict[str, type[Any]] = {
     "queue": QueueSettings,
     "notifications": NotificationSettings,
     "retention": RetentionSettings,
+    "monitor": MonitorSettings,
 }
 SCHEMA_FILE = "unified_flow.schema.json"
 HEAD = f"""\
@@ -163,6 +164,7 @@ def settings_of(home: Path) -> list[Setting]:
         "queue": asdict(queue_settings(home)),
         "notifications": asdict(notification_settings(home)),
         "retention": asdict(retention_settings(home)),
+        "monitor": asdict(monitor_settings(home)),
     }
     path, file = read_tables(home)
     where = str(path) if path is not None else SETTINGS_FILE
