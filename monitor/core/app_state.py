@@ -30,6 +30,7 @@ class AppState:
     look: Path | None = None
     bell: bool = True
     changes: list[ChangeOutcome] = field(default_factory=list)
+    undone_in_a_row: int = 0
     running: int = 0
 
 

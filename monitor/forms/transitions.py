@@ -98,14 +98,18 @@ class UndoForm(ConfirmForm):
         queue: InterventionQueue,
         targets: Sequence[Entry],
         journal: Sequence[Transition],
+        note: str = "",
     ) -> None:
-        super().__init__(app_state, queue, targets)
+        super().__init__(app_state, queue, targets, note)
         self._journal = journal
 
     def notes(self) -> list[str]:
         return [
-            one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
-            for line in self._journal[-3:]
+            *super().notes(),
+            *(
+                one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
+                for line in self._journal[-3:]
+            ),
         ]
 
     def change(self) -> Change:

@@ -31,6 +31,7 @@ _DOES = {
     "resume": "form('retry')",
 }
 _MOST_PROBLEMS = 3
+_UNDONE_UNASKED = 2
 
 
 def _form(name: str) -> type[Form]:
@@ -148,6 +149,7 @@ class EntryScreen(Screen[None]):
         if outcome is not None:
             if outcome.done:
                 self.state.changes.append(outcome)
+                self.state.undone_in_a_row = 0
             self._show_outcome(outcome, hint="  (z takes it back)")
 
     def _show_outcome(self, outcome: ChangeOutcome, hint: str = "") -> None:
@@ -162,16 +164,21 @@ class EntryScreen(Screen[None]):
 
     @work(group="undo", exclusive=True)
     async def action_undo(self) -> None:
-        """The last change made from here; without one, that of the entry under the cursor."""
-        queue, entry = self.state.source.queue, self.current()
+        """The last change made from here; without one, that of the entry under the cursor. Whoever
+        goes on undoing is asked from the third on."""
+        queue, entry, changes = self.state.source.queue, self.current(), self.state.changes
         if queue is None:
             return
-        if self.state.changes:
-            last = self.state.changes.pop()
-            undone, rest = await asyncio.to_thread(app_state.undo, queue, last)
+        if changes and self.state.undone_in_a_row >= _UNDONE_UNASKED:
+            from monitor.forms.transitions import UndoForm
+
+            form = UndoForm(self.state, queue, changes[-1].done, (), f"this was: {changes[-1]}")
+            self.app.push_screen(form, self._undone)
+        elif changes:
+            undone, rest = await asyncio.to_thread(app_state.undo, queue, changes.pop())
             if rest is not None:
-                self.state.changes.append(rest)
-            self._show_outcome(undone)
+                changes.append(rest)
+            self._show_undone(undone)
         elif entry is not None:
             await self._confirm_undo(queue, entry)
 
@@ -187,6 +194,16 @@ class EntryScreen(Screen[None]):
         from monitor.forms.transitions import UndoForm
 
         self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._reported)
+
+    def _undone(self, outcome: ChangeOutcome | None) -> None:
+        if outcome is not None:
+            self.state.changes.pop()
+            self._show_undone(outcome)
+
+    def _show_undone(self, outcome: ChangeOutcome) -> None:
+        self.state.undone_in_a_row += 1
+        more = len(self.state.changes)
+        self._show_outcome(outcome, hint=f"  (z takes back {more} more)" if more else "")
 
     def _reported(self, outcome: ChangeOutcome | None) -> None:
         """Of what is not taken back."""

@@ -25,8 +25,10 @@ _GROUPS = {
     "sort": "Its order",
     "scroll": "In the detail",
     "tab": "Tabs",
+    "go": "Go to",
     "copy": "Take along",
     "live": "What comes",
+    "trends": "Trends",
     "move": "Move",
     "leave": "Way out",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 from textual.pilot import Pilot
+from textual.widgets._footer import FooterKey
 
 from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
 from interventions.home import emergency_log
 from interventions.retry.entry_points import LiveTurn
+from interventions.settings import MonitorSettings, monitor_settings
 from interventions.times import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
 from monitor.core.model import Sort
+from monitor.core.source import LiveSource
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import ConfirmForm
@@ -571,3 +575,104 @@ async def test_ctrl_c_quits_at_once(queue: InterventionQueue, monitor: Make) -> 
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("r", "escape", "ctrl+c")
     assert app(pilot).return_code == 0
+
+
+async def test_undo_in_a_row_says_what_it_took_back_and_asks(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    ids = fill(queue, 6)
+    async with monitor().run_test(size=NARROW) as pilot:
+        for number in range(4):
+            await pilot.press("r")
+            await paste(pilot, f"note {number}")
+            await pilot.press("enter")
+            await until(pilot, lambda: top(pilot) == "TriageScreen")
+        for left in (3, 2):
+            await pilot.press("z")
+            await until(pilot, lambda left=left: f"z takes back {left} more" in told(pilot))
+            assert "undid: resolved 1: " in told(pilot)
+        await pilot.press("z")
+        await until(pilot, lambda: top(pilot) == "UndoForm")
+        assert "this was: resolved 1: " in text(pilot)
+        await pilot.press("y")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        assert sum(is_open(queue.find(own)) for own in ids) == 5
+        await pilot.press("r", "escape", "z")
+        await until(pilot, lambda: top(pilot) == "UndoForm")
+        await pilot.press("escape")
+        assert sum(is_open(queue.find(own)) for own in ids) == 5
+
+
+async def test_a_greyed_key_says_so_and_comes_alive(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    queue.resolve(put(queue), "done")
+    async with monitor().run_test(size=(240, 30)) as pilot:
+        await until(pilot, lambda: "Resolve" in _bottom(pilot))
+
+        def resolve_is_grey() -> bool:
+            (found,) = (key for key in pilot.app.screen.query(FooterKey) if key.key == "r")
+            return found.has_class("-disabled")
+
+        for name in ("r", "n", "f", "space", "y"):
+            await pilot.press(name)
+            await until(pilot, lambda: "does not apply here" in told(pilot))
+        assert resolve_is_grey()
+        put(queue, error_type="Fresh")
+        await until(pilot, lambda: not resolve_is_grey())
+
+
+async def test_the_help_is_in_groups_and_can_be_searched(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 1)
+    async with monitor().run_test(size=(100, 90)) as pilot:
+        await pilot.press("question_mark")
+        lines = [line.strip("│ ") for line in text(pilot).splitlines()]
+        for title in ("Change", "The list", "Its order", "Tabs", "Move", "Marks of a row"):
+            assert any(title in line for line in lines)
+        await pilot.press("slash", *"by count")
+        await until(pilot, lambda: "(sort.count)" in text(pilot))
+        assert "Resolve " not in text(pilot).partition("Keys")[2].partition("search")[0]
+        await pilot.press("escape", "escape")
+        assert top(pilot) == "TriageScreen"
+
+
+def _with(home: Path, **settings: Any) -> Monitor:
+    source = LiveSource(InterventionQueue(home))
+    return Monitor(source, source.read(), settings=MonitorSettings(**settings))
+
+
+async def test_theme_bell_and_keys_are_settings(queue: InterventionQueue, home: Path) -> None:
+    (home / "unified_flow.toml").write_text(
+        '[monitor]\ntheme = "light"\nbell = false\nkeys = "act.resolve=x act.undo=ctrl+g,u"\n'
+    )
+    fill(queue, 1)
+    settings = monitor_settings(home)
+    assert settings == MonitorSettings("light", False, "act.resolve=x act.undo=ctrl+g,u")
+    async with _with(home, **asdict(settings)).run_test(size=(240, 40)) as pilot:
+        assert pilot.app.theme == "light"
+        await until(pilot, lambda: "x Resolve" in _bottom(pilot))
+        rung: list[object] = []
+        pilot.app.bell = lambda: rung.append(None)  # type: ignore[method-assign]
+        put(queue, severity="critical")
+        await until(pilot, lambda: "critical: " in told(pilot))
+        assert not rung
+        await pilot.press("x")
+        assert top(pilot) == "ResolveForm"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"theme": "purple"}, "'purple' is none"),
+        ({"keys": "act.resolv=x"}, "act.resolv=x is no ID=KEY"),
+        ({"keys": "act.resolve"}, "act.resolve is no ID=KEY"),
+        ({"keys": "act.resolve=t"}, "t is the key of act.resolve and of act.retry"),
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused(
+    home: Path, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        _with(home, **settings)
