@@ -95,6 +95,7 @@ class Monitor(App[None]):
         return TriageScreen(self.state, self._first)
 
     def on_mount(self) -> None:
+        self.app_resume_signal.subscribe(self, self._resumed)
         self.animation_level = "none"  # what slides to its place is late
         with suppress(RuntimeError, ValueError, NotImplementedError):  # not in the main thread
             for number in END_SIGNALS:
@@ -113,6 +114,11 @@ class Monitor(App[None]):
         with suppress(RuntimeError, ValueError, NotImplementedError):
             for number in END_SIGNALS:
                 asyncio.get_running_loop().remove_signal_handler(number)
+
+    def _resumed(self, app: App[Any]) -> None:
+        """After `fg`, and after an editor: nothing of it is on the terminal any more."""
+        self.refresh(layout=True)
+        self.notify("the monitor goes on", timeout=2)
 
     def _signalled(self, number: int) -> None:
         """The terminal is given back first; a second signal does not wait for anything."""

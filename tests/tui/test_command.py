@@ -75,6 +75,9 @@ def test_a_setting_that_is_wrong(home: Path) -> None:
     done = _run("--once", "--home", str(home))
     assert done.returncode == 2
     assert "max_size" in done.stderr
+    (home / "unified_flow.toml").write_text('[monitor]\ntheme = "purple"\n')
+    done = _run("--once", "--home", str(home))
+    assert (done.returncode, "'purple' is none" in done.stderr) == (2, True)
 
 
 def _as_a_terminal_would(inner: int) -> None:
@@ -185,6 +188,11 @@ class Terminal:
     def end(self) -> None:
         self._process.terminate()
 
+    def go_on(self) -> None:
+        """What `fg` does, once it is stopped."""
+        os.waitpid(self._process.pid, os.WUNTRACED)
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def code(self) -> int:
         # What it draws last has to be taken, or it could not end.
         while True:
@@ -291,6 +299,20 @@ def test_who_is_ended_gives_the_terminal_back(queue: InterventionQueue) -> None:
     terminal.end()
     assert terminal.code() == 128 + signal.SIGTERM
     assert b"\x1b[?1049l" in terminal.seen[terminal.seen.index(b"look at me") :]
+
+
+def test_who_goes_to_the_shell_and_comes_back_sees_it_all(queue: InterventionQueue) -> None:
+    put(queue, error_message="look at me")
+    terminal = Terminal(queue.home)
+    terminal.read_until(b"look at me")
+    terminal.press(b"\x1a")
+    terminal.read_until(b"\x1b[?1049l")
+    left = len(terminal.seen)
+    terminal.go_on()
+    terminal.read_until(b"the monitor goes on")
+    assert b"look at me" in terminal.seen[left:]
+    terminal.press(b"q")
+    assert terminal.code() == 0
 
 
 def test_a_terminal_that_can_only_write_lines_is_none(home: Path) -> None:

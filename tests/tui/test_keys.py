@@ -15,6 +15,7 @@ from textual.widgets._footer import FooterKey
 
 from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
+from interventions.errors import SettingsError
 from interventions.home import emergency_log
 from interventions.retry.entry_points import LiveTurn
 from interventions.settings import MonitorSettings, monitor_settings
