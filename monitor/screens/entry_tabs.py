@@ -15,7 +15,7 @@ from interventions.view.others import SEVERITY_WORDS, worst_severity
 from monitor.core.links import Place, from_entry
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, RowCache, short_number
-from monitor.screens.tab import Tab, message
+from monitor.screens.tab import Tab, message, trouble_message
 
 MOST_HISTORY = 500
 SORT_TITLES = {Sort.SEVERITY: "SEV", Sort.LAST: "LAST", Sort.FIRST: "FIRST", Sort.COUNT: "N"}
@@ -136,7 +136,7 @@ class OpenTab(EntryTab):
         snapshot = self.model.snapshot
         trouble = snapshot.trouble
         if trouble is not None:
-            return message(str(trouble.kind), trouble.what, trouble.todo)
+            return trouble_message(trouble)
         if count := len(snapshot.open_entries):
             query = f"{self.model.view.query.text}  ({count} open)"
             return message("Nothing matches", query, "esc clears the filter")
@@ -145,7 +145,9 @@ class OpenTab(EntryTab):
         return message("No open interventions", past, "a new failure appears here by itself")
 
     def count_label(self) -> str:
-        count = str(len(self.model.snapshot.open_entries))
+        snapshot = self.model.snapshot
+        is_known = bool(snapshot.entries) or snapshot.trouble is None
+        count = str(len(snapshot.open_entries)) if is_known else "?"
         return f"{count} ({len(self.marked)} marked)" if self.marked else count
 
 

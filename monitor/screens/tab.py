@@ -14,7 +14,7 @@ from monitor.core.feeds import Feed
 from monitor.core.links import Place
 from monitor.core.model import TriageModel
 from monitor.core.rows import Column, Row
-from monitor.core.snapshot import Snapshot, TroubleKind
+from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
 from monitor.widgets.part import Part
 
 
@@ -48,7 +48,7 @@ class Tab:
             return message("Nothing matches", self.model.view.query.text, "esc clears the filter")
         trouble = self.model.snapshot.trouble
         if trouble is not None:
-            return message(str(trouble.kind), trouble.what, trouble.todo)
+            return trouble_message(trouble)
         return message(*self.nothing_yet)
 
     def entries(self, key: str) -> Sequence[Entry]:
@@ -97,10 +97,16 @@ class Tab:
         return False
 
 
-def message(title: str, what: str, todo: str) -> Content:
+def message(title: str, what: str, todo: str, style: str = "bold") -> Content:
     return Content("\n\n").join(
-        [Content.styled(title.upper(), "bold"), Content(what), Content.styled(todo, "dim")]
+        [Content.styled(title.upper(), style), Content(what), Content.styled(todo, "dim")]
     )
+
+
+def trouble_message(trouble: Trouble) -> Content:
+    is_loss = trouble.kind is not TroubleKind.FIRST_RUN
+    style = "bold $text-error" if is_loss else "bold"
+    return message(str(trouble.kind), trouble.what, trouble.todo, style)
 
 
 def notice(snapshot: Snapshot, truncated: str, *, of_open: bool) -> str:

@@ -54,7 +54,7 @@ class TriageScreen(ReaderScreen):
     def __init__(self, state: AppState, first: Snapshot) -> None:
         super().__init__(state)
         self.model = TriageModel(first, read_look(state.look) if state.look else Look())
-        self._pulse = Pulse()
+        self.pulse: Pulse | None = None  # until the first is read
         self._since = ""
         self.read_only = first.read_only
         self.tabs = {kind.name: kind(self.model) for kind in TABS}
@@ -95,7 +95,7 @@ class TriageScreen(ReaderScreen):
             write_look(self.state.look, self.model.look_now)
 
     def on_pulse_read(self, message: PulseRead) -> None:
-        first, self._pulse = self._pulse == Pulse(), message.pulse
+        first, self.pulse = self.pulse is None, message.pulse
         if first:
             entries, now = self.model.snapshot.open_entries, self.state.clock()
             closed = message.pulse.closed_by
@@ -176,7 +176,7 @@ class TriageScreen(ReaderScreen):
             self.query_one(TrendChart).show(tab.feed.trends if tab.feed else None)
         title = self.state.source.title
         header, pending = self.query_one(StatusHeader), model.pending_count
-        header.show(model.snapshot, self._pulse, title, pending, self._since)
+        header.show(model.snapshot, self.pulse or Pulse(), title, pending, self._since)
         counts = {name: each.count_label() for name, each in self.tabs.items()}
         self.query_one(TabBar).show(tab.name, counts)
         self._show_detail()

@@ -83,7 +83,7 @@ async def test_a_line_of_the_log_as_a_screen_when_narrow(
         await pilot.press("N", "y")
         await until(pilot, lambda: "error_message: it broke 1" in pilot.app.clipboard)
         await pilot.press("question_mark")
-        await until(pilot, lambda: "What every key does" in text(pilot))
+        await until(pilot, lambda: "Close it as solved" in text(pilot))
         await pilot.press("escape", "q")
         await until(pilot, lambda: not reading(pilot))
 

@@ -87,6 +87,7 @@ async def _settle(pilot: Pilot[None], source: StillSource) -> None:
         return entry is None or entry["id"] in source.told_of
 
     await until(pilot, read)
+    await until(pilot, lambda: found.pulse is not None)
     found.show()
     await pilot.pause()
 
