@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -94,7 +96,7 @@ def test_logs_are_json_on_stdout_if_wanted(folder: Path, docs: Path) -> None:
 
 
 def test_a_model_that_hangs_is_not_ready(folder: Path, docs: Path) -> None:
-    settings = f"timeout_s = 1.0\n{SETTINGS}"
+    settings = f"timeout_s = 4.0\n{SETTINGS}"
     with (
         ModelServer(script(query_analyzer=hang())) as model,
         serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service,
@@ -106,6 +108,52 @@ def test_a_model_that_hangs_is_not_ready(folder: Path, docs: Path) -> None:
         assert service.http.get("/ready").json()["checks"]["model"] == "failed"
         assert asked.result().status_code == 502
         until(lambda: service.http.get("/ready").status_code == 200, "it is not tried again")
+
+
+def test_a_rolling_restart_under_load_loses_no_request(folder: Path, docs: Path) -> None:
+    """Two services of one home, and clients that go to the other one as a proxy does."""
+    settings = f"{SETTINGS.replace('shutdown_grace_s = 0', 'shutdown_grace_s = 5')}"
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        services: list[Service] = []
+
+        def start() -> Service:
+            return stack.enter_context(serving(folder, docs=docs, settings=settings))
+
+        services += [start(), start()]
+        done = threading.Event()
+
+        def client(name: int) -> list[int]:
+            statuses = list[int]()
+            while not done.is_set():
+                asked = {"question": "What is a topic?", "session_id": f"c{name}"}
+                headers = {"X-Request-ID": f"r{name}-{len(statuses)}"}
+                statuses.append(ask_any(services, asked, headers))
+            return statuses
+
+        clients = [pool.submit(client, name) for name in range(4)]
+        try:
+            for place in (0, 1):
+                old = services[place]
+                services[place] = start()
+                old.stop()
+        finally:
+            done.set()
+        statuses = [status for each in clients for status in each.result()]
+        assert len(statuses) > 8
+        assert set(statuses) == {200}
+        answered = Counter(line["request_id"] for line in services[0].log if line["saved"])
+        assert set(answered.values()) == {1}
+        assert len(answered) == len(statuses)
+
+
+def ask_any(services: list[Service], asked: dict[str, str], headers: dict[str, str]) -> int:
+    for service in [*services, *services]:
+        with suppress(httpx.TransportError):
+            url = f"{service.url}/query"
+            status_code = httpx.post(url, json=asked, headers=headers, timeout=30).status_code
+            if status_code != 503:
+                return status_code
+    return 503
 
 
 STDERR_TO_STDOUT = "import os; os.dup2(1, 2)"  # a pipe, which no disk limits
