@@ -48,7 +48,7 @@ from benchmarks.documentation import Asked, prepared, right_at
 from unified_flow.evaluation.answers import bootstrap, interval
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.documents import Documents, open_documents
-from unified_flow.retrieval.embedding import HttpEmbedder
+from unified_flow.retrieval.embedding import Embedder
 from unified_flow.retrieval.explanation import Hit
 
 LIMIT = 8
@@ -304,7 +304,7 @@ def measure_time(docs: Path, folder: Path) -> None:
         started = perf_counter()
         again.search(asked[0], LIMIT)
         first_ms = (perf_counter() - started) * 1000
-        embedder = HttpEmbedder(url, "meaningless", None, 10.0)
+        embedder = Embedder.at(url, "meaningless", None, 10.0)
         cases: dict[str, Callable[[str], object]] = {
             "words": lambda heading: words.search(heading, LIMIT),
             "both": lambda heading: again.search(heading, LIMIT),

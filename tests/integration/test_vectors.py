@@ -26,7 +26,7 @@ from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.retrieval import store
 from unified_flow.retrieval.documents import Documents, open_documents
-from unified_flow.retrieval.embedding import HttpEmbedder, LocalEmbedder
+from unified_flow.retrieval.embedding import Embedder
 from unified_flow.retrieval.hybrid_search import joined
 from unified_flow.retrieval.qdrant_store import QdrantStore
 from unified_flow.retrieval.vector_table import VectorTable
@@ -385,10 +385,11 @@ def test_what_is_down_is_an_intervention_that_says_what_to_start(
 
 
 def test_a_model_file_that_ends_is_named_and_started_anew() -> None:
-    model = LocalEmbedder(WEIGHTS, start_timeout_s=60, timeout_s=60)
+    model = Embedder.of_file(WEIGHTS, start_timeout_s=60, timeout_s=60)
     try:
         (vector,) = model.embed(["a car"])
-        pid = model.pid
+        assert model._local is not None
+        pid = model._local.pid
         assert pid is not None
         threading.Timer(0.05, os.kill, (pid, signal.SIGKILL)).start()
         with pytest.raises(RetrievalError, match=r"smollm2\.gguf .*ended with signal 9") as caught:
@@ -405,7 +406,7 @@ def test_another_file_of_the_same_name_is_another_model(tmp_path: Path) -> None:
         path = tmp_path / str(size) / "model.gguf"
         path.parent.mkdir()
         path.write_bytes(b"GGUF" + bytes(size))
-        names.add(LocalEmbedder(path, start_timeout_s=1, timeout_s=1).name)
+        names.add(Embedder.of_file(path, start_timeout_s=1, timeout_s=1).name)
     assert len(names) == 2
 
 
@@ -429,7 +430,7 @@ def test_vectors_without_an_index_are_in_the_order_of_their_texts(embeddings: Em
     texts = ["my car", "warm loaf"]
     rows = [{"embedding": _vector(text)} for text in texts]
     embeddings.body = json.dumps({"data": rows}).encode()
-    embedder = HttpEmbedder(embeddings.url, "m", None, 10.0)
+    embedder = Embedder.at(embeddings.url, "m", None, 10.0)
     assert embedder.embed(texts) == [_vector(text) for text in texts]
     embedder.close()
 

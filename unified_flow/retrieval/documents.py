@@ -84,20 +84,21 @@ def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
         raise ConfigError(
             "search by meaning needs numpy", hint="pip install 'unified-flow[vectors]'"
         ) from exc
-    from unified_flow.retrieval.embedding import Embedder, HttpEmbedder, LocalEmbedder
+    from unified_flow.retrieval.embedding import Embedder
     from unified_flow.retrieval.hybrid_search import HybridSearch
     from unified_flow.retrieval.qdrant_store import QdrantStore
     from unified_flow.servers.keys import read_key
 
-    embedder: Embedder
     if (path := vectors.path) is not None:
         start_timeout_s = settings.local.start_timeout_s
-        embedder = LocalEmbedder(path, start_timeout_s=start_timeout_s, timeout_s=vectors.timeout_s)
+        embedder = Embedder.of_file(
+            path, start_timeout_s=start_timeout_s, timeout_s=vectors.timeout_s
+        )
     elif (base_url := vectors.base_url or settings.base_url) is not None:
         key_env = vectors.api_key_env if vectors.base_url else settings.api_key_env
         key_file = None if vectors.base_url else settings.api_key_file
         key = read_key(key_env, key_file)
-        embedder = HttpEmbedder(base_url, vectors.model, key, vectors.timeout_s)
+        embedder = Embedder.at(base_url, vectors.model, key, vectors.timeout_s)
     else:
         raise ConfigError(
             f"no server is named for the embedding model {vectors.model}",

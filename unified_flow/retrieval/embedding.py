@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from math import hypot, isfinite
 from pathlib import Path
-from typing import Protocol
 
 import httpx
 
@@ -24,70 +23,97 @@ _PERHAPS_TOO_LONG = {400, 413, 422, 500}  # 500 is llama.cpp's
 Vector = list[float]
 
 
-class Embedder(Protocol):
-    """`name` identifies the model: vectors of different models cannot be compared. `batch` is how
-    many texts at once suit it."""
-
-    batch: int
-
-    @property
-    def name(self) -> str: ...
-
-    def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, in their order, all of one length. Raises RetrievalError."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class HttpEmbedder:
-    """`POST {base_url}/embeddings`, for callers that block, as the index does; `timeout_s` is for
-    one request. `shown` names the model in errors."""
+class Embedder:
+    """For callers that block, as the index does. `name` identifies the model: vectors of different
+    models cannot be compared. `batch` is how many texts at once suit it, `timeout_s` is for one
+    request."""
 
     def __init__(
         self,
-        base_url: str,
-        model: str,
-        api_key: str | None,
+        name: str,
         timeout_s: float,
+        batch: int,
         *,
-        shown: str | None = None,
-        batch: int = BATCH,
+        client: ServerClient | None = None,
+        local: LocalServer | None = None,
     ) -> None:
-        self.name = model
+        self.name = name
         self.batch = batch
-        self._shown = f"the embedding model {shown or model}"
+        self._shown = f"the embedding model {name}"
         self._timeout_s = timeout_s
-        self._server = ServerClient(base_url, self._shown, api_key=api_key)
+        self._client = client
+        self._local = local
+
+    @classmethod
+    def at(cls, base_url: str, model: str, api_key: str | None, timeout_s: float) -> Embedder:
+        """`POST {base_url}/embeddings`."""
+        client = ServerClient(base_url, f"the embedding model {model}", api_key=api_key)
+        return cls(model, timeout_s, BATCH, client=client)
+
+    @classmethod
+    def of_file(cls, path: Path, *, start_timeout_s: float, timeout_s: float) -> Embedder:
+        """A .gguf file, served by llama.cpp in a process of its own from the first use on."""
+        local = LocalServer(
+            path, context_tokens=2048, start_timeout_s=start_timeout_s, embedding=True
+        )
+        return cls(_file_and_size(path), timeout_s, LOCAL_BATCH, local=local)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return wait_for(self._embedded(list(texts)))
+        """A vector for each text, in their order, all of one length. Raises RetrievalError."""
+        client = self._connected()
+        try:
+            return wait_for(self._embedded(client, list(texts)))
+        except RetrievalError as exc:
+            ended = self._local.died(_ENDING_S) if self._local is not None else None
+            if ended is None:
+                raise
+            raise RetrievalError(
+                f"{self._shown} has ended: {ended}",
+                hint="try again, it is started anew; if memory was short, take a smaller model",
+            ) from exc
 
     def close(self) -> None:
-        wait_for(self._server.aclose())
+        if self._client is not None:
+            wait_for(self._client.aclose())
+        if self._local is not None:
+            self._client = None
+            self._local.stop()
 
-    async def _embedded(self, texts: list[str]) -> list[Vector]:
-        payload = {"model": self.name, "input": texts}
+    def _connected(self) -> ServerClient:
+        """A process that does not run is started."""
+        if self._local is not None and (self._client is None or self._local.died()):
+            try:
+                address = self._local.start()
+            except UnifiedFlowError as exc:
+                raise RetrievalError(str(exc), hint=exc.hint) from exc
+            if self._client is not None:
+                wait_for(self._client.aclose())
+            self._client = ServerClient(address.url, self._shown, api_key=address.key)
+        assert self._client is not None
+        return self._client
+
+    async def _embedded(self, client: ServerClient, texts: list[str]) -> list[Vector]:
+        payload = {"model": self.name if self._local is None else ALIAS, "input": texts}
         try:
-            _, body = await self._server.request("POST", "embeddings", self._timeout_s, payload)
+            _, body = await client.request("POST", "embeddings", self._timeout_s, payload)
         except httpx.HTTPStatusError as exc:
             if exc.response.status_code in _PERHAPS_TOO_LONG:
                 if len(texts) > 1:  # one of them may be too long, or all of them together
-                    return [vector for text in texts for vector in await self._embedded([text])]
+                    return [v for text in texts for v in await self._embedded(client, [text])]
                 if len(texts[0]) > SHORTEST:
-                    return [await self._in_halves(texts[0])]
+                    return [await self._in_halves(client, texts[0])]
             raise self._failed(exc) from exc
         except (httpx.TransportError, ReplyTooLargeError) as exc:
             raise self._failed(exc) from exc
-        return self._vectors(body, len(texts))
+        return self._vectors(body, len(texts), f"{client.endpoint}/embeddings")
 
-    async def _in_halves(self, text: str) -> Vector:
+    async def _in_halves(self, client: ServerClient, text: str) -> Vector:
         """Of a text that is too long for the model: the mean of both halves, so that all of it
         counts."""
         half = len(text) // 2
         middle = max(half, text.find(" ", half))  # -1 without a space
         halves = [text[:middle], text[middle:]]
-        one, other = [_unit(vector) for half in halves for vector in await self._embedded([half])]
+        one, other = [_unit(v) for half in halves for v in await self._embedded(client, [half])]
         return [(x + y) / 2 for x, y in zip(one, other, strict=True)]
 
     def _failed(self, exc: Exception) -> RetrievalError:
@@ -97,8 +123,7 @@ class HttpEmbedder:
             f"{self._shown} cannot be used: {exc}", hint=f"{hint} ({kept})" if hint else kept
         )
 
-    def _vectors(self, body: bytes, wanted: int) -> list[Vector]:
-        where = f"{self._server.endpoint}/embeddings"
+    def _vectors(self, body: bytes, wanted: int, where: str) -> list[Vector]:
         try:
             rows = json.loads(body)["data"]
             if all("index" in row for row in rows):  # without, some servers keep the order
@@ -118,59 +143,6 @@ class HttpEmbedder:
                 hint=f"mend the model behind {where}; what is embedded already stays",
             )
         return vectors
-
-
-class LocalEmbedder:
-    """A .gguf file, served by llama.cpp in a process of its own from the first use on."""
-
-    batch = LOCAL_BATCH
-
-    def __init__(self, path: Path, *, start_timeout_s: float, timeout_s: float) -> None:
-        self.name = _file_and_size(path)
-        self._timeout_s = timeout_s
-        self._server = LocalServer(
-            path, context_tokens=2048, start_timeout_s=start_timeout_s, embedding=True
-        )
-        self._served: HttpEmbedder | None = None
-
-    def embed(self, texts: Sequence[str]) -> list[Vector]:
-        if self._served is None or self._server.died():
-            self._start()
-        assert self._served is not None
-        try:
-            return self._served.embed(texts)
-        except RetrievalError as exc:
-            ended = self._server.died(_ENDING_S)
-            if ended is None:
-                raise
-            raise RetrievalError(
-                f"the embedding model {self.name} has ended: {ended}",
-                hint="try again, it is started anew; if memory was short, take a smaller model",
-            ) from exc
-
-    def _start(self) -> None:
-        try:
-            address = self._server.start()
-        except UnifiedFlowError as exc:
-            raise RetrievalError(str(exc), hint=exc.hint) from exc
-        self._close_client()
-        self._served = HttpEmbedder(
-            address.url, ALIAS, address.key, self._timeout_s, shown=self.name, batch=LOCAL_BATCH
-        )
-
-    @property
-    def pid(self) -> int | None:
-        """Of the process, None while there is none."""
-        return self._server.pid
-
-    def _close_client(self) -> None:
-        if self._served is not None:
-            self._served.close()
-            self._served = None
-
-    def close(self) -> None:
-        self._close_client()
-        self._server.stop()
 
 
 def require_size(model: str, given: int, stored: int) -> None:
