@@ -3,12 +3,10 @@ log and to what is alike. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from interventions.entry import Entry, is_open, short_id, turns_of
-from interventions.retry.entry_points import LiveTurn
+from interventions.entry import Entry, is_open, short_id
 
 _MOST_TURNS = 20
 
@@ -26,42 +24,27 @@ class Place:
     unfolded: str = ""
 
 
-def from_entry(entry: Entry, to: str) -> Place | None:
-    turns = turns_of(entry)[:_MOST_TURNS]
-    if to == "log" and not turns:
-        return Place("log", f"fingerprint:{entry['fingerprint']}", reading=True)
-    return _to_cause(entry["fingerprint"]) if to == "alike" else _to_turns(turns, to)
+@dataclass(frozen=True)
+class Subject:
+    """What a row is about: its turns, the id of the entry that it is not itself, its cause."""
 
+    turns: Sequence[int] = ()
+    entry: object = None
+    fingerprint: str = ""
 
-def from_turn(turn: LiveTurn, to: str, entries: Iterable[Entry]) -> Place | None:
-    if to == "entry":
-        return _to_entry(turn.get("intervention_id"), entries)
-    return _to_turns([turn["turn_id"]], to) if to == "log" else None
-
-
-def from_record(record: Mapping[str, Any], to: str, entries: Iterable[Entry]) -> Place | None:
-    """Of a line of the log."""
-    turn = record.get("turn_id")
-    if to == "entry":
-        return _to_entry(record.get("intervention_id"), entries)
-    if to == "alike":
-        return _to_cause(str(record.get("fingerprint") or ""))
-    return _to_turns([turn], to) if isinstance(turn, int) and turn and to == "turns" else None
-
-
-def _to_turns(turns: list[int], to: str) -> Place | None:
-    if not turns or to not in ("turns", "log"):
+    def lead(self, to: str, entries: Iterable[Entry]) -> Place | None:
+        """To `entry`, `alike`, `turns` or `log`; `entries` are those of the queue file."""
+        if to == "entry" and isinstance(self.entry, str):
+            opened = any(one["id"] == self.entry and is_open(one) for one in entries)
+            tab = "open" if opened else "history"
+            return Place(tab, f"id:{short_id(self.entry)}", reading=True)
+        if to == "alike" and self.fingerprint:
+            query = f"fingerprint:{self.fingerprint} is:any"
+            return Place("open", query, unfolded=self.fingerprint)
+        turns = tuple(turn for turn in self.turns if turn)[:_MOST_TURNS]
+        if to in ("turns", "log") and turns:
+            query = f"turn:{','.join(map(str, turns))}"
+            return Place(to, query, reading=True, turns=turns)
+        if to == "log" and self.fingerprint:
+            return Place(to, f"fingerprint:{self.fingerprint}", reading=True)
         return None
-    return Place(to, f"turn:{','.join(map(str, turns))}", reading=True, turns=tuple(turns))
-
-
-def _to_entry(name: object, entries: Iterable[Entry]) -> Place | None:
-    if not isinstance(name, str):
-        return None
-    opened = any(entry["id"] == name and is_open(entry) for entry in entries)
-    return Place("open" if opened else "history", f"id:{short_id(name)}", reading=True)
-
-
-def _to_cause(fingerprint: str) -> Place | None:
-    query = f"fingerprint:{fingerprint} is:any"
-    return Place("open", query, unfolded=fingerprint) if fingerprint else None

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, short_id
+from interventions.entry import Entry, closed_at, short_id, turns_of
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single
 from interventions.view.others import SEVERITY_WORDS, worst_severity
-from monitor.core.links import Place, from_entry
+from monitor.core.links import Subject
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, RowCache, short_number
 from monitor.screens.tab import Tab, message, trouble_message
@@ -45,9 +45,9 @@ class EntryTab(Tab):
             return []
         return [entry for entry in self.unfiltered() if entry["id"] in self.marked]
 
-    def link(self, key: str, to: str) -> Place | None:
+    def subject(self, key: str) -> Subject:
         entry = next(iter(self.entries(key)), None) or self.model.find(key)
-        return from_entry(entry, to) if entry else None
+        return Subject(turns_of(entry), None, entry["fingerprint"]) if entry else Subject()
 
     def count_hidden_marks(self, now: datetime) -> int:
         if not self.marked:

@@ -14,7 +14,7 @@ from interventions.plaintext import clean, one_line
 from interventions.view.others import SEVERITY_WORDS
 from interventions.view.query import Query
 from monitor.core.feeds import MOST_LINES
-from monitor.core.links import Place, from_record
+from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
@@ -60,9 +60,11 @@ class LogTab(Tab):
         found = (record for own, record in self.unfiltered() if own == key)
         return next(([Part("", _record_text(record))] for record in found), ())
 
-    def link(self, key: str, to: str) -> Place | None:
-        record = next((record for own, record in self.unfiltered() if own == key), None)
-        return from_record(record, to, self.model.snapshot.entries) if record else None
+    def subject(self, key: str) -> Subject:
+        record = dict(self.unfiltered()).get(key, {})
+        turn, cause = record.get("turn_id"), str(record.get("fingerprint") or "")
+        turns = [turn] if isinstance(turn, int) else []
+        return Subject(turns, record.get("intervention_id"), cause)
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_LINES

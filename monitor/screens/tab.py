@@ -11,7 +11,7 @@ from textual.content import Content
 from interventions.entry import Entry
 from interventions.retry.entry_points import LiveTurn
 from monitor.core.feeds import Feed
-from monitor.core.links import Place
+from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Column, Row
 from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
@@ -67,9 +67,9 @@ class Tab:
         """The turn that the row is."""
         return None
 
-    def link(self, key: str, to: str) -> Place | None:
-        """Where the row leads to: `turns`, `entry`, `log` or `alike`."""
-        return None
+    def subject(self, key: str) -> Subject:
+        """What the row leads on from."""
+        return Subject()
 
     def truncated_note(self) -> str:
         """Where there is more than the rows show."""

@@ -10,6 +10,7 @@ from interventions.plaintext import one_line
 from interventions.times import to_text
 from interventions.trends import MOST_CAUSES, Cause
 from interventions.view.others import SEVERITY_WORDS
+from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, Row, short_number
 from monitor.screens.tab import Tab
 from monitor.widgets.part import Part
@@ -47,6 +48,9 @@ class TrendsTab(Tab):
             return ()
         chosen = [cause_part(cause) for cause in self.unfiltered() if cause["fingerprint"] == key]
         return [*chosen, *figures(self.feed.trends)]
+
+    def subject(self, key: str) -> Subject:
+        return Subject(fingerprint=key)
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_CAUSES

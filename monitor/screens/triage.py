@@ -279,7 +279,7 @@ class TriageScreen(ReaderScreen):
         if action == "filter":  # in the input a slash is a letter
             return not isinstance(self.focused, Input)
         if action == "go":
-            return self.tab.link(self._row, str(parameters[0])) is not None or None
+            return self._link(str(parameters[0])) is not None or None
         if action == "window":
             return self.tab.name == TrendsTab.name
         if action in _ON_THE_LIST and self._is_reading and not self._is_wide:
@@ -386,8 +386,12 @@ class TriageScreen(ReaderScreen):
 
     # Links
 
+    def _link(self, to: str) -> Place | None:
+        place = self.tab.subject(self._row).lead(to, self.model.snapshot.entries)
+        return place if to != self.tab.name else None  # where it is already
+
     async def action_go(self, to: str) -> None:
-        place = self.tab.link(self._row, to)
+        place = self._link(to)
         if place is not None:
             row = self.rows.cursor_key or ""
             here = Place(self.tab.name, self.model.view.query.text, row, self._is_reading)

@@ -12,7 +12,7 @@ from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
 from interventions.view.ribbon import phases
 from monitor.core.feeds import MOST_TURNS
-from monitor.core.links import Place, from_turn
+from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, Row
 from monitor.screens.tab import Tab
 from monitor.widgets.part import Part
@@ -54,9 +54,9 @@ class TurnsTab(Tab):
     def turn(self, key: str) -> LiveTurn | None:
         return next((turn for turn in self.unfiltered() if _key(turn) == key), None)
 
-    def link(self, key: str, to: str) -> Place | None:
+    def subject(self, key: str) -> Subject:
         turn = self.turn(key)
-        return from_turn(turn, to, self.model.snapshot.entries) if turn else None
+        return Subject([turn["turn_id"]], turn.get("intervention_id")) if turn else Subject()
 
     def truncated_note(self) -> str:
         full = len(self.unfiltered()) >= MOST_TURNS

@@ -100,9 +100,11 @@ def _evidence(section: Section) -> Part:
             short.append(lines[-1])
             continue
         score, source, passage = found.groups()
-        brief = Content.assemble((score.strip(), "$text-primary"), f" {source}")
-        lines.append(Content.assemble(brief, (passage, "dim")))
-        short.append(brief)
+        value = (f"{score.strip()} ", "$text-primary")
+        lines.append(Content.assemble(value, source, (passage, "dim")))
+        names = source.split("/")
+        near = "/".join(["…", *names[-2:]]) if len(names) > 2 else source
+        short.append(Content.assemble(value, near))
     return Part(section.title, lines, short[:_FEW])
 
 
