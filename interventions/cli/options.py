@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
-
-from interventions.retry.contract import Scope
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -57,7 +55,7 @@ class BatchFlags(ChangeFlags):
 
 
 Grant = Annotated[
-    Scope | None,
+    Literal["once", "session", "always"] | None,  # `Scope`, whose module most commands do not need
     typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
 FromPhase = Annotated[
