@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from interventions.secrets.redaction import redact_for_asker, redact_text
+from unified_flow.engine.dead_turns import take_over
 from unified_flow.engine.environment import beginning
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
@@ -17,7 +18,6 @@ from unified_flow.engine.loop import log_request, run_turn
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
-from unified_flow.engine.takeover import take_over
 from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wire_name

@@ -27,7 +27,7 @@ from unified_flow.resume import housekeeping
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.journal_reader import JournalReader
 from unified_flow.resume.resumption import resume_turn
-from unified_flow.turns import fold, lines, results, upcasters
+from unified_flow.turns import fold, lines, results
 from unified_flow.turns.events import VERSION
 from unified_flow.turns.lock import JOURNAL
 
@@ -51,7 +51,7 @@ def rewritten(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
 
 
 def test_every_version_so_far_has_a_step_and_journals() -> None:
-    assert list(upcasters.UPCASTERS) == list(range(1, VERSION))
+    assert list(lines.UPCASTERS) == list(range(1, VERSION))
     assert list(range(1, VERSION + 1)) == WRITTEN
 
 
@@ -202,11 +202,10 @@ def test_the_next_version_reads_today_s_by_its_step(
     asyncio.run(_answered(home, docs))
     archive = Turns(home)
     today = archive.require(1)
-    for module in (lines, upcasters):
-        monkeypatch.setattr(module, "VERSION", VERSION + 1, raising=False)
+    monkeypatch.setattr(lines, "VERSION", VERSION + 1)
     plan, asked = TypeAdapter(UrgentPlan), fold.OUTPUT["query_analyzer"]
     monkeypatch.setitem(fold.OUTPUT, "planner", plan)
-    monkeypatch.setitem(upcasters.UPCASTERS, VERSION, lambda record: record)
+    monkeypatch.setitem(lines.UPCASTERS, VERSION, lambda record: record)
     older = rf"written by an older version .*\(journal version {VERSION}\).* should read and cannot"
     with pytest.raises(JournalVersionError, match=f"{older}: .* it lacks planner.urgency"):
         archive.require(1)
@@ -222,7 +221,7 @@ def test_the_next_version_reads_today_s_by_its_step(
     with pytest.raises(JournalVersionError, match=f"{older}: .* no phase 'query_analyzer' here"):
         archive.require(1)
     monkeypatch.setitem(fold.OUTPUT, "analyst", asked)
-    monkeypatch.setitem(upcasters.UPCASTERS, VERSION, step)
+    monkeypatch.setitem(lines.UPCASTERS, VERSION, step)
     monkeypatch.setattr(fold, "changed", _without_analyst(fold.changed))
     read = archive.require(1)
     assert read.visits[0].phase == "analyst"

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from tests.answers import COMPLETE, QUESTION, Turns, scripted_flow
+from unified_flow.engine.dead_turns import may_be_taken_over, take_over
 from unified_flow.engine.outcome import phase_error
 from unified_flow.engine.services import Dispatcher
-from unified_flow.engine.takeover import may_be_taken_over, take_over
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
 from unified_flow.phases.errors import PhaseError

@@ -1,5 +1,6 @@
 """Turns whose process died (killed, out of memory, a power cut) reach a person like any failure:
-whoever notices them first puts one intervention for each phase that ran."""
+whoever notices them first puts one intervention for each phase that ran. One whose message comes
+again goes on without a person."""
 
 from __future__ import annotations
 
@@ -14,17 +15,21 @@ from interventions.entry import Entry, is_about, is_open
 from interventions.errors import QueueError
 from interventions.times import from_text
 from unified_flow.config.tables import Limits
+from unified_flow.engine.environment import beginning
 from unified_flow.engine.failure_report import log_failure, ribbon
 from unified_flow.engine.routing import Step, next_step
+from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import QueryLog, RequestLine
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import PROCESS_DIED
-from unified_flow.turns.events import TurnInterrupted
-from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.events import TurnInterrupted, TurnTakenOver
+from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 MESSAGE = "the process that ran it died: it was killed, ran out of memory, or the power went"
+# Whatever ends a third process may be the turn itself: then a person looks at it.
+MOST_TAKEN_OVER = 2
 AT_ONCE = 200  # each holds a descriptor while it is looked at
 SHOWN = 20
 
@@ -142,3 +147,28 @@ def _request(phase: str, dead: Sequence[Turn]) -> InterventionRequest:
             },
         }
     )
+
+
+def may_be_taken_over(turn: Turn) -> bool:
+    """Of a turn that nobody runs. Only a person lets a call that may have written be repeated."""
+    stopped = turn.status in ("running", "interrupted")
+    return stopped and turn.taken_over < MOST_TAKEN_OVER and all(w.done for w in turn.writes)
+
+
+async def take_over(
+    turn_id: int, request_id: str, services: Services, observer: Observer | None = None
+) -> Ledger | None:
+    """The turn of that request, to go on here where it stands; None if somebody runs it, or nobody
+    may."""
+    try:
+        ledger = await Ledger.open(services.turns, turn_id, observer)
+    except (OSError, RetrievalError):
+        return None
+    if ledger.turn.request_id == request_id and may_be_taken_over(ledger.turn):
+        try:
+            await ledger.begin(TurnTakenOver(**beginning(services)))
+            return ledger
+        except OSError:
+            pass
+    await ledger.lease.release()
+    return None

@@ -26,9 +26,8 @@ from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs, events
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.lines import events_in, sealed
+from unified_flow.turns.lines import Record, events_in, sealed
 from unified_flow.turns.lock import JOURNAL
-from unified_flow.turns.upcasters import Record
 
 logger = logging.getLogger(__name__)
 

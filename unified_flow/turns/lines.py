@@ -18,7 +18,9 @@ from pydantic import ValidationError
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.turns.events import BEGINNINGS, NUMBERED, READER, SUMMED, VERSION, AnyEvent
-from unified_flow.turns.upcasters import Record, upcast
+
+Record = dict[str, Any]
+"""A line of a journal, parsed."""
 
 UPDATE = "update unified-flow"
 _TAIL = re.compile(rb'(?:,"seq":([0-9]{1,15}))?(,"crc32":"([0-9a-f]{8})"\})$')
@@ -147,3 +149,31 @@ def _version(record: Record, where: str) -> int:
             where, f"it is journal version {version}; this program reads up to {VERSION}", version
         )
     return version
+
+
+def upcast(record: Record, version: int, to: int) -> Record:
+    """`record`, which a program of journal version `version` wrote, as version `to` writes it.
+
+    A step changes what it must and leaves the rest. A renamed event, phase or field, and a field
+    that is now required, need one: no later version of the same major may refuse an older journal
+    (architecture/journal-versions.md).
+    """
+    for step in range(version, to):
+        record = UPCASTERS[step](record)
+    return record
+
+
+def _with_version(record: Record) -> Record:
+    """Version 1 did not say in `turn_resumed` that it wrote it."""
+    return {"version": 1, **record} if record.get("event") == "turn_resumed" else record
+
+
+def _unchanged(record: Record) -> Record:
+    return record
+
+
+UPCASTERS: dict[int, Callable[[Record], Record]] = {
+    1: _with_version,
+    2: _unchanged,  # 3 has checksums
+    3: _unchanged,  # 4 has numbers, forks and salvaged turns
+}
