@@ -78,7 +78,7 @@ def describe(
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
         (Kind.SUPERSEDED, "Superseded", [one_line(entry.get("superseded") or "")]),
-        (Kind.PHASES, "Phases", [_phases(ribbon)]),
+        (Kind.PHASES, "Phases", [in_line(phases(ribbon))]),
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.HINT, "Hint", _hint(entry)),
         (Kind.REGRESSION, "Regression", [before]),
@@ -111,11 +111,6 @@ def describe(
         for kind, title, lines in sections
         if any(lines)
     ]
-
-
-def _phases(value: Any) -> str:
-    """From a list of phases, or from a ready-made text."""
-    return one_line(value) if isinstance(value, str) else in_line(phases(value))
 
 
 def _head(entry: Entry, now: datetime) -> list[str]:
