@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 REASONS = 10  # for which files were skipped
 
 
-def _argument(default: str = "") -> Any:
-    return typer.Argument(
-        metavar="[NAME]" if default else "NAME",
-        help=f"The collection's name{default}.",
-    )
-
-
 def list_collections(as_json: options.AsJson = False, home: options.Home = None) -> None:
     """Every collection, with its files and where they come from.
 
@@ -61,7 +54,9 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
 
 
 def show_collection(
-    name: Annotated[str | None, _argument(" [default: the setting `collection`]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Its name [default: the setting `collection`].")
+    ] = None,
     docs: options.Docs = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -88,7 +83,7 @@ def show_collection(
 
 
 def delete_collection(
-    name: Annotated[str, _argument()],
+    name: Annotated[str, typer.Argument(help="Its name.")],
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
