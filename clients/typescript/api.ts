@@ -629,6 +629,11 @@ export interface components {
             /** Success */
             success: boolean;
         };
+        /** AllRules */
+        AllRules: {
+            /** Rules */
+            rules: components["schemas"]["RulesOfUser"][];
+        };
         /**
          * Answer
          * @example {
@@ -700,6 +705,52 @@ export interface components {
              */
             owner: string | null;
         };
+        /** BlocksOfDay */
+        BlocksOfDay: {
+            /** Count */
+            count: number;
+            /** Day */
+            day: string;
+            /** Rule */
+            rule: string;
+        };
+        /** ChatChoice */
+        ChatChoice: {
+            /**
+             * Finish Reason
+             * @constant
+             */
+            finish_reason: "stop";
+            /** Index */
+            index: number;
+            /** Logprobs */
+            logprobs?: null;
+            message: components["schemas"]["ChatReply"];
+        };
+        /** ChatCompletion */
+        ChatCompletion: {
+            /** Choices */
+            choices: components["schemas"]["ChatChoice"][];
+            /** Created */
+            created: number;
+            /** Id */
+            id: string;
+            /** Model */
+            model: string;
+            /**
+             * Object
+             * @constant
+             */
+            object: "chat.completion";
+            /**
+             * Unified Flow
+             * @description an Answer, without its text and trace
+             */
+            unified_flow: {
+                [key: string]: unknown;
+            };
+            usage: components["schemas"]["ChatUsage"];
+        };
         /** ChatMessage */
         ChatMessage: {
             /** Content */
@@ -714,6 +765,18 @@ export interface components {
         ChatMetadata: {
             /** Session Id */
             session_id?: string | null;
+        };
+        /** ChatReply */
+        ChatReply: {
+            /** Content */
+            content: string;
+            /** Refusal */
+            refusal?: null;
+            /**
+             * Role
+             * @constant
+             */
+            role: "assistant";
         };
         /**
          * ChatRequest
@@ -749,6 +812,15 @@ export interface components {
             tool_choice?: ("none" | "auto") | null;
             /** User */
             user?: string | null;
+        };
+        /** ChatUsage */
+        ChatUsage: {
+            /** Completion Tokens */
+            completion_tokens: number;
+            /** Prompt Tokens */
+            prompt_tokens: number;
+            /** Total Tokens */
+            total_tokens: number;
         };
         /** Checks */
         Checks: {
@@ -788,6 +860,11 @@ export interface components {
             text: string;
             /** Type */
             type: string;
+        };
+        /** Decisions */
+        Decisions: {
+            /** Decisions */
+            decisions: components["schemas"]["RecordedDecision"][];
         };
         /** DismissRequest */
         DismissRequest: {
@@ -938,6 +1015,34 @@ export interface components {
          * @enum {string}
          */
         ErrorType: "network" | "database" | "llm" | "validation" | "agent" | "unknown";
+        /** Forgotten */
+        Forgotten: {
+            /** User Id */
+            user_id: string;
+        };
+        /**
+         * GuardrailStats
+         * @description Over `days` days. `retry_rate` is the share of the messages that reached the model for which
+         *     it was asked more than once; None where none reached it.
+         */
+        GuardrailStats: {
+            /** Blocked */
+            blocked: number;
+            /** Blocks */
+            blocks: components["schemas"]["BlocksOfDay"][];
+            /** Days */
+            days: number;
+            /** Escalated */
+            escalated: number;
+            /** Messages */
+            messages: number;
+            /** Retried */
+            retried: number;
+            /** Retry Rate */
+            retry_rate: number | null;
+            /** Silent Failures */
+            silent_failures: number;
+        };
         /** InterventionList */
         InterventionList: {
             /**
@@ -1007,6 +1112,32 @@ export interface components {
              * @description for `expected_version`
              */
             version: number;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * JournalLine
+         * @description Who did what to an entry, and what it was before and after.
+         */
+        JournalLine: {
+            /** Action */
+            action: string;
+            /** After */
+            after?: {
+                [key: string]: unknown;
+            } | null;
+            /** At */
+            at: string;
+            /** Before */
+            before?: {
+                [key: string]: unknown;
+            } | null;
+            /** By */
+            by?: string | null;
+            /** Id */
+            id?: string | null;
+            /** Via */
+            via?: string | null;
         } & {
             [key: string]: unknown;
         };
@@ -1120,6 +1251,38 @@ export interface components {
             /** Turn Id */
             turn_id: number;
         };
+        /** ModelCard */
+        ModelCard: {
+            /**
+             * Created
+             * @default 0
+             */
+            created: number;
+            /** Id */
+            id: string;
+            /**
+             * Object
+             * @default model
+             * @constant
+             */
+            object: "model";
+            /**
+             * Owned By
+             * @default unified-flow
+             */
+            owned_by: string;
+        };
+        /** ModelList */
+        ModelList: {
+            /** Data */
+            data: components["schemas"]["ModelCard"][];
+            /**
+             * Object
+             * @default list
+             * @constant
+             */
+            object: "list";
+        };
         /**
          * PhaseLine
          * @description One visit of a phase; its time in milliseconds.
@@ -1216,6 +1379,107 @@ export interface components {
             retrieved_chunks: components["schemas"]["RetrievedChunk"][];
             /** Total Results */
             total_results: number;
+        };
+        /** QueueHealth */
+        QueueHealth: {
+            /** Accepted */
+            accepted: number;
+            /** By Priority */
+            by_priority: {
+                [key: string]: number;
+            };
+            /** Counted */
+            counted: number;
+            /** Dropped */
+            dropped: {
+                [key: string]: number;
+            };
+            /** Error Types */
+            error_types: {
+                [key: string]: number;
+            };
+            /** Limits */
+            limits: {
+                [key: string]: number;
+            };
+            /** Median Hours To Resolve */
+            median_hours_to_resolve: number | null;
+            /** Merged */
+            merged: number;
+            /** Oldest Unresolved Age Hours */
+            oldest_unresolved_age_hours: number;
+            /**
+             * Queue Health
+             * @enum {string}
+             */
+            queue_health: "healthy" | "warning" | "critical";
+            /** Regressions */
+            regressions: number;
+            /** Sessions */
+            sessions: {
+                [key: string]: number;
+            };
+            /** Snoozed */
+            snoozed: number;
+            /** Total */
+            total: number;
+            /** Unresolved */
+            unresolved: number;
+        };
+        /** Ready */
+        Ready: {
+            /** Checks */
+            checks: {
+                [key: string]: "ok" | "failed";
+            };
+            /** Ready */
+            ready: boolean;
+        };
+        /**
+         * RecordedDecision
+         * @description A row of `ai_decisions`. `message_text` is cut at 500 characters when it is stored.
+         *
+         *     `outcome` says at which point it was decided, `retry_count` how often a model was asked again.
+         */
+        RecordedDecision: {
+            /** Confidence */
+            confidence: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at?: string;
+            /**
+             * Decision
+             * @enum {string}
+             */
+            decision: "ignore" | "respond" | "escalate";
+            /** Id */
+            id?: number | null;
+            /** Matched Rule */
+            matched_rule: string | null;
+            /** Message Id */
+            message_id: string;
+            /** Message Text */
+            message_text: string;
+            /**
+             * Outcome
+             * @enum {string}
+             */
+            outcome: "passed" | "pre_blocked" | "post_blocked" | "llm_error" | "escalated" | "check_failed" | "switched_off";
+            /** Reason */
+            reason: string;
+            /**
+             * Retry Count
+             * @default 0
+             */
+            retry_count: number;
+            /** Snapshot Json */
+            snapshot_json?: {
+                [key: string]: unknown;
+            };
+            /** User Id */
+            user_id: string;
         };
         /** RecoveredTurn */
         RecoveredTurn: {
@@ -1357,6 +1621,46 @@ export interface components {
              * @default []
              */
             flagged_phrases: string[];
+        };
+        /** RulesOfUser */
+        RulesOfUser: {
+            /**
+             * Ai Control Enabled
+             * @default true
+             */
+            ai_control_enabled: boolean;
+            /**
+             * Ai Enabled For Chats
+             * @default true
+             */
+            ai_enabled_for_chats: boolean;
+            /**
+             * Ai Enabled For Comments
+             * @default true
+             */
+            ai_enabled_for_comments: boolean;
+            /**
+             * Escalate Keywords
+             * @default []
+             */
+            escalate_keywords: string[];
+            /**
+             * Escalate Phrases
+             * @default []
+             */
+            escalate_phrases: string[];
+            /**
+             * Flagged Keywords
+             * @default []
+             */
+            flagged_keywords: string[];
+            /**
+             * Flagged Phrases
+             * @default []
+             */
+            flagged_phrases: string[];
+            /** User Id */
+            user_id: string;
         };
         /**
          * SnoozeRequest
@@ -1508,9 +1812,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["Decisions"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -1687,9 +1989,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["GuardrailStats"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -1987,9 +2287,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["QueueHealth"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -2485,9 +2783,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    }[];
+                    "application/json": components["schemas"]["JournalLine"][];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3549,7 +3845,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["Ready"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3614,9 +3910,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["AllRules"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3728,9 +4022,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["RulesOfUser"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3846,9 +4138,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["RulesOfUser"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -3960,9 +4250,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["Forgotten"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -4400,9 +4688,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["ChatCompletion"];
                     "text/event-stream": {
                         data: string;
                         event?: string;
@@ -4510,9 +4796,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["ModelList"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */
@@ -4569,9 +4853,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["ModelCard"];
                 };
             };
             /** @description The question or a parameter cannot be accepted; `details.field` names it */

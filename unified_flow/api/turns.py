@@ -55,7 +55,9 @@ async def ask(
     traced: bool = False,
 ) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
-    progress = Turn()  # for the trace of a turn that raises instead of ending
+    progress = Turn(
+        request_id=exchange.request_id
+    )  # for the trace of a turn that raises instead of ending
 
     def observe(event: Observed) -> None:
         nonlocal progress

@@ -104,6 +104,47 @@ class ChatRequest(BaseModel):
         return tuple(turns[-HISTORY_TURNS:])
 
 
+class ModelCard(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "unified-flow"
+
+
+class ModelList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+class ChatReply(BaseModel):
+    role: Literal["assistant"]
+    content: str
+    refusal: None = None
+
+
+class ChatChoice(BaseModel):
+    index: int
+    message: ChatReply
+    finish_reason: Literal["stop"]
+    logprobs: None = None
+
+
+class ChatUsage(BaseModel):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCompletion(BaseModel):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage
+    unified_flow: dict[str, Any] = Field(description="an Answer, without its text and trace")
+
+
 @dataclass
 class Usage:
     """Tokens of the turn's model calls; an observer."""
@@ -122,20 +163,20 @@ class Usage:
 
 
 @router.get("/models", responses=openai_errors())
-async def models() -> dict[str, Any]:
-    return {"object": "list", "data": [_model()]}
+async def models() -> ModelList:
+    return ModelList(data=[ModelCard(id=MODEL)])
 
 
 @router.get("/models/{model}", responses=openai_errors(404, 422))
-async def model(model: str) -> dict[str, Any]:
+async def model(model: str) -> ModelCard:
     if model != MODEL:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    return _model()
+    return ModelCard(id=MODEL)
 
 
 @router.post(
     "/chat/completions",
-    response_model=dict[str, Any],
+    response_model=ChatCompletion,
     responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 429, 502)},
 )
 async def complete(
@@ -155,10 +196,6 @@ async def complete(
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return EventStream(_chunks(answer, usage if with_usage else None))
     return JSONResponse(_completion(answer, usage))
-
-
-def _model() -> dict[str, Any]:
-    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "unified-flow"}
 
 
 def _head(kind: str) -> dict[str, Any]:

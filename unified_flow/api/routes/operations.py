@@ -16,6 +16,7 @@ from unified_flow.api import problems
 from unified_flow.api.answer import DESCRIPTIONS
 from unified_flow.api.dependencies import ExchangeDep, StateDep
 from unified_flow.api.problems import CODES, Code, Kind
+from unified_flow.api.readiness import Finding
 from unified_flow.api.response_schemas import errors
 from unified_flow.errors.safe_messages import MESSAGES, Language
 
@@ -36,8 +37,13 @@ async def health() -> Liveness:
     return Liveness()
 
 
+class Ready(BaseModel):
+    ready: bool
+    checks: dict[str, Finding]
+
+
 @router.head("/ready", include_in_schema=False)
-@router.get("/ready", responses=errors(503))
+@router.get("/ready", response_model=Ready, responses=errors(503))
 async def ready(state: StateDep, exchange: ExchangeDep) -> Any:
     """It could answer a question: index, model and queue work. Open to everybody."""
     checks = await state.readiness.checks(state.services)

@@ -123,7 +123,9 @@ def _stream(
     except InputError as exc:
         problem = problems.of_exception(exc)
         if traced:
-            problem = with_trace(problem, Turn(), exc, exchange.language)
+            problem = with_trace(
+                problem, Turn(request_id=exchange.request_id), exc, exchange.language
+            )
         raise ProblemError(problem) from exc
     phases: asyncio.Queue[Observed | None] = asyncio.Queue()
     # Where a turn may end in silence its phases stay hidden: the last one would show why.

@@ -6,12 +6,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from interventions.entry import Entry, worst_first
+from interventions.health import Health
 from interventions.queue import InterventionQueue
 from interventions.retry.retries import entry_to_retry
 from interventions.secrets.redaction import WHOLE, redact
@@ -73,6 +74,25 @@ class InterventionView(BaseModel):
 
 class InterventionList(BaseModel):
     interventions: list[InterventionView] = Field(description="as `interventions list --json`")
+
+
+# Its fields are those of the command's `--json`.
+_HEALTH: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(Health).items()}
+QueueHealth = create_model("QueueHealth", **_HEALTH)
+
+
+class JournalLine(BaseModel):
+    """Who did what to an entry, and what it was before and after."""
+
+    model_config = ConfigDict(extra="allow")
+
+    at: str
+    action: str
+    id: str | None = None
+    by: str | None = None
+    via: str | None = None
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
 
 
 class TransitionRequest(BaseModel):
@@ -260,7 +280,7 @@ def list_interventions(
     return InterventionList(interventions=[InterventionView.of(entry) for entry in shown])
 
 
-@interventions.get("/health", response_model=dict[str, Any])
+@interventions.get("/health", response_model=QueueHealth)
 def queue_health(state: StateDep) -> Any:
     """As `interventions health --json`."""
     return state.services.queue.health()
@@ -272,7 +292,11 @@ def show(state: StateDep, intervention_id: Id) -> InterventionView:
     return InterventionView.of(state.services.queue.find(intervention_id))
 
 
-@interventions.get("/{intervention_id}/journal", response_model=list[dict[str, Any]])
+@interventions.get(
+    "/{intervention_id}/journal",
+    response_model=list[JournalLine],
+    response_model_exclude_unset=True,
+)
 def journal(state: StateDep, intervention_id: Id) -> Any:
     """Who did what and when, oldest first."""
     queue = state.services.queue
