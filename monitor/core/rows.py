@@ -115,7 +115,7 @@ def _lines(text: str, first: int, width: int, most: int) -> list[str]:
     while len(lines) < most - 1 and (cell_len(text) > room):
         head = chop_cells(text, room)[0] if room > 0 else ""
         space = head.rfind(" ")
-        if text[len(head)] != " " and space > len(head) // 2:
+        if text[len(head)] != " " and space > 0:
             head = head[:space]
         lines.append(head)
         text, room = text[len(head) :].lstrip(), width

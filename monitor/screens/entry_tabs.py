@@ -192,7 +192,7 @@ def _question(entry: Entry) -> str:
     """What tells an entry from others of its cause."""
     turn = entry["context"].get("turn")
     question = turn.get("question") if isinstance(turn, dict) else ""
-    return one_line(f"turn {entry['turn_id']}  {question or entry['error_message']}"[:500])
+    return one_line(f"turn {entry['turn_id']}: {question or entry['error_message']}"[:500])
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -143,6 +143,7 @@ async def test_an_interrupted_turn_is_resumed(queue: InterventionQueue, monitor:
         await until(pilot, lambda: "Resume turn 3" in text(pilot))
         await pilot.press("escape", "G", "t")
         await until(pilot, lambda: "does not apply" in told(pilot))
+        await until(pilot, lambda: "2 interrupted" in text(pilot))
 
 
 async def test_what_changed_is_in_the_detail(queue: InterventionQueue, monitor: Make) -> None:
