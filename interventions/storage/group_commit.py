@@ -42,11 +42,13 @@ class Letter:
     def __init__(self, home: Path, failure: Entry, limits: Limits) -> None:
         self._home, self._failure, self._limits = home, failure, limits
         self._path: Path | None = None
+        self._asked = False
         self._since = utc_now().date().isoformat()
 
     def poll(self) -> bool:
         """`is_answered`; asked for the first time, it leaves the letter."""
-        if self._path is None:
+        if not self._asked:
+            self._asked = True
             self.post()
         return self.is_answered()
 
@@ -65,8 +67,11 @@ class Letter:
 
     def _logged(self, ending: bytes) -> bytes | None:
         """The line of a day's log; the names of the emergency logs come after all days."""
-        logs = [path for path in error_logs(self._home) if self._since <= path.stem < "e"]
-        return next(filter(None, (jsonl.last_line(path, ending) for path in logs)), None)
+        with suppress(OSError):
+            for path in error_logs(self._home):
+                if self._since <= path.stem < "e" and (line := jsonl.last_line(path, ending)):
+                    return line
+        return None
 
     def _result(self, line: bytes) -> PutResult:
         record = jsonl.parse_line(line) or {}

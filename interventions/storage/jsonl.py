@@ -170,7 +170,7 @@ def lacking(path: Path, wanted: Sequence[bytes]) -> list[bytes]:
 
 def last_line(path: Path, ending: bytes) -> bytes | None:
     """The last line that ends so. Raises OSError."""
-    for most in (_END_BYTES, None):
+    for most in (_END_BYTES, 64 * _END_BYTES, None):
         before, found, _ = _end(path, most).rpartition(ending + b"\n")
         if found and (most is None or b"\n" in before):
             return before.rpartition(b"\n")[2] + ending
