@@ -66,7 +66,10 @@ def describe(
     turn = dict(turn) if isinstance(turn, dict) else {}
     note = one_line(entry["regression_note"] or "no note")
     earlier = entry["regression_of"]
-    before = f"it was resolved before, in {earlier}: {note}" if earlier else ""
+    # Among the known fixes its note is told already.
+    told = any(other["id"] == earlier for other in past)
+    before = f"it was resolved before, in {earlier}: {note}" if earlier and not told else ""
+    fixes = f"Known fixes, of which {short_id(earlier)} did not last" if earlier and told else ""
     latest = entry["latest_sample"]
     sample = {**latest, "traceback": None} if isinstance(latest, dict) else {}
     context = {name: v for name, v in entry["context"].items() if name not in ("turn", "hint")}
@@ -82,8 +85,8 @@ def describe(
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.HINT, "Hint", _hint(entry)),
         (Kind.REGRESSION, "Regression", [before]),
-        (Kind.KNOWN_FIXES, "Known fixes", list(map(known_fix, past))),
-        (Kind.RETRIED, "Retried", _retried(entry)),
+        (Kind.KNOWN_FIXES, fixes or "Known fixes", list(map(known_fix, past))),
+        (Kind.RETRIED, "Retried", _retried(entry, now)),
         (Kind.WAITING, "Waiting for the same fix", _waiting(entry, alike)),
         (
             Kind.OTHERS,
@@ -119,14 +122,11 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     lines = [
         f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
         f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
-        f"session {entry['session_id']}, turn {entry['turn_id']}"
-        + (f", request {entry['request_id']}" if entry.get("request_id") else ""),
+        f"session {entry['session_id']}, turn {entry['turn_id']}",
         f"since {ago(entry['created_at'], now)}",
     ]
     if entry["occurrences"] > 1:
-        lines.append(
-            f"{entry['occurrences']} occurrences, the latest {ago(entry['last_seen'], now)}"
-        )
+        lines.append(f"{entry['occurrences']} times, the last {ago(entry['last_seen'], now)}")
     if entry.get("snoozed_until"):
         lines.append(f"snoozed until {entry['snoozed_until']}")
     if entry.get("snoozed_until_occurrences"):
@@ -141,18 +141,19 @@ def _error(entry: Entry) -> list[str]:
     facts = {
         "category": entry.get("error_category"),
         "at": entry.get("location"),
+        "request": entry.get("request_id"),
         "fingerprint": entry["fingerprint"],
     }
     return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
 
 
-def _retried(entry: Entry) -> list[str]:
+def _retried(entry: Entry, now: datetime) -> list[str]:
     """The failure before and after: a later one of the same turn is what a retry led to."""
-    now, lines = latest_failure(entry), []
-    if now is not entry:
-        lines = [f"before: {_failure(entry)}", f"after: {_failure(now)}"]
-        if _failure(entry) == _failure(now):
-            lines = [f"failed again with the same error at {now.get('created_at')}"]
+    latest, lines = latest_failure(entry), []
+    if latest is not entry:
+        lines = [f"before: {_failure(entry)}", f"after: {_failure(latest)}"]
+        if _failure(entry) == _failure(latest):
+            lines = [f"failed again with the same error {ago(str(latest.get('created_at')), now)}"]
     last = entry["resolutions"][-1] if entry["resolutions"] else None
     if last and last.get("verified"):
         if not lines:

@@ -63,7 +63,8 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
         ),
         *plain(clean(entry["error_message"]).split("\n")),
     ]
-    if (now := latest_failure(entry)) is not entry:
+    now = latest_failure(entry)
+    if any(now.get(name) != entry.get(name) for name in ("error_type", "error_message")):
         again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
         lines.append(Content.styled(again, style))
     if line := raise_line(entry["traceback"] or ""):

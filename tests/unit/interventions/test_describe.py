@@ -69,6 +69,13 @@ def test_what_a_section_says() -> None:
     assert told[Kind.CONTEXT] == ["query: q"]
 
 
+def test_a_fix_that_did_not_last_is_told_once() -> None:
+    earlier = complete({**FULL, "id": "int_1_bbbbbb"})
+    told = {one.kind: one for one in describe(complete(FULL), [earlier], [], NOW)}
+    assert Kind.REGRESSION not in told
+    assert told[Kind.KNOWN_FIXES].title == "Known fixes, of which bbbbbb did not last"
+
+
 def test_that_it_was_superseded_must_not_be_overlooked() -> None:
     second = describe(complete(FULL), [], [], NOW)[1]
     assert (second.kind, second.lines) == (Kind.SUPERSEDED, ["the turn went another way"])
