@@ -184,6 +184,9 @@ class EntryScreen(Screen[None]):
 
     async def _confirm_undo(self, queue: InterventionQueue, entry: Entry) -> None:
         try:
+            await asyncio.to_thread(
+                queue.find, entry["id"]
+            )  # a lost queue has a journal all the same
             journal = await asyncio.to_thread(queue.journal, entry["id"])
         except QueueError as error:
             self.notify_once(f"{error}. {error.hint}", "error")
