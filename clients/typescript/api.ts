@@ -412,6 +412,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * New Session
+         * @description A name for a conversation that nobody can guess, and the only kind of name that is accepted
+         *     where `own_session_ids` is set.
+         */
+        post: operations["new_session_sessions_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/turns/recover": {
         parameters: {
             query?: never;
@@ -1282,6 +1303,14 @@ export interface components {
              * @constant
              */
             object: "list";
+        };
+        /** NewSession */
+        NewSession: {
+            /**
+             * Session Id
+             * @description for `session_id` of questions; nothing is stored yet
+             */
+            session_id: string;
         };
         /**
          * PhaseLine
@@ -4318,6 +4347,71 @@ export interface operations {
             };
             /** @description The body has not the expected form; `details.field` names what is wrong */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description An internal error; it becomes an intervention, and `request_id` finds it */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Something is down or slow (policy `graceful`, with `sources` where there are any), or the service takes no questions now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+        };
+    };
+    new_session_sessions_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewSession"];
+                };
+            };
+            /** @description The question or a parameter cannot be accepted; `details.field` names it */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description A bearer token is missing or wrong */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description Not allowed here */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

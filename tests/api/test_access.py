@@ -108,6 +108,23 @@ def test_whoever_guesses_is_slowed_down_and_fills_no_disk(tmp_path: Path) -> Non
         assert len(service.log) < 1100
 
 
+def test_a_client_can_name_no_session_that_the_service_has_not_made(tmp_path: Path) -> None:
+    settings = '[serve]\nown_session_ids = true\nrate_limit = "off"\n'
+    home = tmp_path / "home"
+    with serving(home, settings=settings) as service, serving(home, settings=settings) as other:
+        made = service.http.post("/sessions").json()["session_id"]
+        assert made != service.http.post("/sessions").json()["session_id"]
+        for each in (service, other):
+            assert each.ask(session_id=made).status_code == 200
+            for stream in (False, True):
+                for named in ("s1", made[:-1] + "x", made.partition(".")[0], "."):
+                    refused = each.ask(session_id=named, stream=stream)
+                    assert (refused.status_code, refused.json().get("details")) == (
+                        400,
+                        {"field": "session_id"},
+                    )
+
+
 def test_a_body_that_two_readers_end_differently_is_refused(guarded: Service) -> None:
     url = httpx.URL(guarded.url)
     with socket.create_connection((url.host, url.port), timeout=20) as connection:

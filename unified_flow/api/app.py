@@ -29,6 +29,7 @@ from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.routes import completions, guardrails, operations, query, triage
 from unified_flow.api.running_turns import Progress, RunningTurns, cancel_and_wait
+from unified_flow.api.session_ids import SessionIds
 from unified_flow.api.upkeep import Alarms, Upkeep
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
@@ -68,7 +69,13 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
 
     app = routes(lifespan=lifespan)
     app.state.shared = AppState(
-        flow, tokens, running, metrics, Readiness(upkeep, progress), progress
+        flow,
+        tokens,
+        running,
+        metrics,
+        Readiness(upkeep, progress),
+        progress,
+        SessionIds(services.home),
     )
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)

@@ -13,6 +13,7 @@ from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.running_turns import Progress, RunningTurns
+from unified_flow.api.session_ids import SessionIds
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
 
@@ -25,6 +26,7 @@ class AppState:
     metrics: Metrics
     readiness: Readiness
     progress: Progress
+    session_ids: SessionIds
 
     @property
     def services(self) -> Services:

@@ -46,6 +46,13 @@ class Question:
     history: tuple[PriorTurn, ...] = ()
 
 
+def check_session(state: AppState, question: Question) -> None:
+    """Raises ProblemError for a session that only the service could have named, and has not."""
+    named, own = question.session_id, state.services.settings.serve.own_session_ids
+    if own and named is not None and not state.session_ids.knows(named):
+        raise ProblemError(problems.invalid("field_wrong", field_name="session_id"))
+
+
 async def ask(
     state: AppState,
     question: Question,
@@ -55,9 +62,8 @@ async def ask(
     traced: bool = False,
 ) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
-    progress = Turn(
-        request_id=exchange.request_id
-    )  # for the trace of a turn that raises instead of ending
+    check_session(state, question)
+    progress = Turn(request_id=exchange.request_id)  # for the trace of one that raises
 
     def observe(event: Observed) -> None:
         nonlocal progress

@@ -210,6 +210,9 @@ class ServeSettings(Table):
     rate_limit: str = setting(
         "5/second", "questions of one client per second, minute or hour; or off"
     )
+    own_session_ids: bool = setting(
+        False, "accept only a session_id that POST /sessions has made: clients can name no other"
+    )
     json_logs: bool = setting(
         False, "write warnings, errors and requests to stdout, too, as a JSON object a line"
     )

@@ -24,7 +24,7 @@ from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.api.response_schemas import STREAM, EventStream, errors
 from unified_flow.api.running_turns import cancel_and_wait
 from unified_flow.api.trace import with_trace
-from unified_flow.api.turns import Question, ask
+from unified_flow.api.turns import Question, ask, check_session
 from unified_flow.errors import InputError
 from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.input_checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, checked_question
@@ -112,12 +112,24 @@ async def query_stream(
     return _stream(state, asked, exchange, f"id: {exchange.request_id}\n\n")
 
 
+class NewSession(BaseModel):
+    session_id: str = Field(description="for `session_id` of questions; nothing is stored yet")
+
+
+@router.post("/sessions", responses=errors())
+async def new_session(state: StateDep) -> NewSession:
+    """A name for a conversation that nobody can guess, and the only kind of name that is accepted
+    where `own_session_ids` is set."""
+    return NewSession(session_id=state.session_ids.make())
+
+
 def _stream(
     state: AppState, asked: StreamedQuestion, exchange: HttpExchange, first: str = ""
 ) -> EventStream:
     """`first`, and the events of a turn that has begun. Raises ProblemError where none can begin:
     only a failure before the first event has a status of its own."""
     question, traced = asked.to_ask, asked.trace
+    check_session(state, question)
     try:
         checked_question(question.text)
     except InputError as exc:
