@@ -63,9 +63,9 @@ def _status(snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None) -
     figures = snapshot.health
     if figures is not None:
         grade, size = figures["queue_health"], figures["limits"]["max_size"]
-        if snapshot.trouble is None or snapshot.trouble.kind is TroubleKind.DAMAGED:
+        if snapshot.trouble is None:
             parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
-        else:
+        elif snapshot.trouble.kind is not TroubleKind.DAMAGED:
             parts.append(Content.styled("as last read", "dim"))
         parts.append(Content.styled(f"{figures['unresolved']}/{size} open", "bold"))
         if dropped := sum(figures["dropped"].values()):
@@ -76,8 +76,7 @@ def _status(snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None) -
             if count
         ]
         if pulse.interrupted:
-            word = f"{pulse.interrupted} interrupted"
-            parts.append(Content.styled(word, "$text-warning"))
+            parts.append(Content.styled(f"{pulse.interrupted} interrupted", "$text-warning"))
         if figures["snoozed"]:
             parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
         for word, count in (("merged", figures["merged"]), ("counted", figures["counted"])):
