@@ -44,7 +44,7 @@ class Menu(ModalScreen[tuple[str, int] | None]):
             box.border_subtitle = self.HINT
             yield OptionList(
                 *(
-                    Content.assemble((f"{number} ", "bold $text-accent"), line)
+                    Content.assemble((f"{number} ", "bold"), line)
                     for number, line in enumerate(self._list, 1)
                 ),
                 compact=True,

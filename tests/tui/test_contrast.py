@@ -13,12 +13,20 @@ from textual.pilot import Pilot
 from interventions import InterventionQueue
 from interventions.home import queue_file
 from monitor.app import Monitor
-from tests.tui.scene import fill, put, until
+from tests.tui.scene import fill, put, turn, until
 from tests.tui.seen import text, top
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
 LEAST = 4.5
+CODE = (
+    "@cached",
+    "class Plan(Base):  # a comment",
+    '    """What it is."""',
+    "    def read(self, key: str = 'x') -> int | None:",
+    "        raise ValueError(f'{key} is 5') from None",
+    "        return not self.rows[0x1F] and lambda row: len(row) + 2.5 is True",
+)
 
 
 def _used(pilot: Pilot[Any]) -> Iterator[tuple[str, Style]]:
@@ -61,6 +69,10 @@ async def test_every_style_on_every_screen(
         put(queue, fingerprint="a" * 16, session_id=f"s{number}", severity="medium")
     for number in range(7):
         put(queue, session_id="x", severity="critical", error_type=f"E{number}")
+    frames = "".join(f"  {'>' if n == 4 else ' '} {n:5} | {line}\n" for n, line in enumerate(CODE))
+    trace = f'E: no\n  File "a.py", line 4, in read\n{frames}'
+    context = {"turn": turn("planner"), "hint": "Start the server"}
+    told = put(queue, severity="critical", traceback=trace, context=context, turn_id=1)
     found: dict[str, str] = {}
 
     def note(where: str, pilot: Pilot[Any]) -> None:
@@ -82,7 +94,15 @@ async def test_every_style_on_every_screen(
             await pilot.press(*keys)
             await pilot.pause(0.1)
             note(f"{top(pilot)} after {' '.join(keys)}", pilot)
-        await pilot.press("escape")
+        await pilot.press("escape", "slash", *f"id:{told}", "enter", "enter")
+        await until(pilot, lambda: "lambda" in text(pilot) and pilot.app.screen.query("DetailView"))
+        await pilot.pause(0.5)  # the colours follow
+        note("source lines", pilot)
+        for keys in (["slash", *"self"], ["enter"], ["c"], ["escape"], ["X"], ["escape"]):
+            await pilot.press(*keys)
+            await pilot.pause(0.1)
+            note(f"{top(pilot)} after {' '.join(keys)}", pilot)
+        await pilot.press("q", "escape")
         queue_file(queue.home).write_text("{")
         await until(pilot, lambda: "corrupt" in text(pilot))
         note("corrupt", pilot)
