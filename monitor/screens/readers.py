@@ -24,7 +24,7 @@ _POLL_S = 0.1
 _REST_S = 0.2
 _FEED_S = 0.4
 _PULSE_S = 3.0
-_CHANGES_AFTER_S = 0.3
+_CHANGES_AFTER_S = 0.1
 
 
 @dataclass
@@ -103,9 +103,9 @@ class ReaderScreen(EntryScreen):
             self._unmounted.wait(_FEED_S)
 
     @work(thread=True, exclusive=True, group="background")
-    def read_background(self, entry: Entry) -> None:
-        """First what the queue knows; then, of a turn that waits, what has changed since, which
-        takes longer to find out."""
+    def read_background(self, entry: Entry, *, changes: bool) -> None:
+        """First what the queue knows; then, if asked for, what has changed since its turn stopped:
+        that takes longer, and loads the modules of tools that the turn was asked with."""
         source, worker, turn_id = self.state.source, get_current_worker(), entry["turn_id"]
         try:
             background = source.background(entry["id"])
@@ -113,10 +113,10 @@ class ReaderScreen(EntryScreen):
             background = Background()  # the list says what is the matter with the queue
         known = self._changes.get(turn_id, ())
         self.post_message(BackgroundRead(entry["id"], replace(background, changes=known)))
-        if not (turn_id and source.queue and is_open(entry)):
+        if not (changes and turn_id and source.queue and is_open(entry)):
             return
         self._unmounted.wait(_CHANGES_AFTER_S)
         if worker.is_cancelled or self._unmounted.is_set():
             return
-        changes = self._changes[turn_id] = changes_since(source.home, turn_id)
-        self.post_message(BackgroundRead(entry["id"], replace(background, changes=changes)))
+        found = self._changes[turn_id] = changes_since(source.home, turn_id)
+        self.post_message(BackgroundRead(entry["id"], replace(background, changes=found)))

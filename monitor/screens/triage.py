@@ -113,7 +113,9 @@ class TriageScreen(ReaderScreen):
         self.show()
         now = self.current()
         if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
-            self.read_background(now)  # somebody did something: it is in the journal
+            self.read_background(
+                now, changes=self._is_reading
+            )  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
                 screen.show_changes(message.snapshot.entries)
@@ -242,7 +244,7 @@ class TriageScreen(ReaderScreen):
         entry = self.current()
         if entry is None:
             return
-        self.read_background(entry)
+        self.read_background(entry, changes=self._is_reading)
         if self._is_wide:
             self._clear_new()
 
@@ -259,7 +261,7 @@ class TriageScreen(ReaderScreen):
         self.set_focus(self.detail)
         self._clear_new()
         if (entry := self.current()) is not None:
-            self.read_background(entry)
+            self.read_background(entry, changes=self._is_reading)
 
     def row_text(self) -> Sequence[Part]:
         """A row that is no entry, whole."""
