@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         "--web", action="store_true", help="serve it to a browser on this machine (extra: web)"
     )
     commands.add_argument(
+        "--id", default="", help="begin at this intervention, as ?id= of the page does"
+    )
+    commands.add_argument(
         "--port", type=_port, metavar="PORT", help="port for --web [default: a free one]"
     )
     return commands
@@ -104,7 +107,8 @@ def _application(options: argparse.Namespace) -> Monitor:
         source = LiveSource(queue_at(options.home))
     looks = source.queue is not None and not (options.once or options.picture)
     look = look_file(source.home, Actor.current().name) if looks else None
-    return Monitor(source, source.read(), look=look, settings=monitor_settings(source.home))
+    settings = monitor_settings(source.home)
+    return Monitor(source, source.read(), look=look, settings=settings, begin_at=options.id)
 
 
 def _run(app: Monitor) -> None:

@@ -74,8 +74,10 @@ class Monitor(App[None]):
         clock: Clock = utc_now,
         look: Path | None = None,
         settings: MonitorSettings | None = None,
+        begin_at: str = "",
     ) -> None:
-        """Raises SettingsError for a theme or a key that is not there."""
+        """`begin_at` is the id of an entry. Raises SettingsError for a theme or a key that is not
+        there."""
         super().__init__()
         chosen = settings or MonitorSettings()
         for theme in THEMES:
@@ -89,10 +91,10 @@ class Monitor(App[None]):
         self.set_keymap(keymap(chosen.keys))
         self.state = AppState(source, clock, look, chosen.bell)
         self.has_exited = False
-        self._first = first
+        self._first, self._begin_at = first, begin_at
 
     def get_default_screen(self) -> Screen[None]:
-        return TriageScreen(self.state, self._first)
+        return TriageScreen(self.state, self._first, self._begin_at)
 
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._resumed)

@@ -7,3 +7,14 @@ window.addEventListener("focus", focus);
 window.addEventListener("resize", (event) => {
   if (event.isTrusted) requestAnimationFrame(() => window.dispatchEvent(new Event("resize")));
 });
+// What was copied is known here alone: the browser may refuse it.
+const tell = (text) => {
+  const told = document.querySelector(".told");
+  told.textContent = text;
+  setTimeout(() => told.textContent === text && (told.textContent = ""), 4000);
+};
+const write = navigator.clipboard?.writeText.bind(navigator.clipboard);
+if (write) {
+  navigator.clipboard.writeText = (text) =>
+    write(text).then(() => tell("copied"), (refusal) => tell(`not copied: ${refusal.message}`));
+}

@@ -6,11 +6,13 @@ refused, and the page may load nothing from anywhere else."""
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import socket
 import sys
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from string import Template
 
@@ -19,6 +21,7 @@ from aiohttp.typedefs import Handler, Middleware
 from textual_serve.server import Server
 
 HOST = "127.0.0.1"
+_ID = re.compile(r"\w{1,64}", re.ASCII)
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "font-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -49,6 +52,7 @@ class MonitorServer(Server):
         app = web.Application(middlewares=[self._guarded()])
         app.router.add_get("/", self.handle_index)
         app.router.add_get("/ws/{token}", self.handle_websocket)
+        app.router.add_get("/ws/{token}/{id}", self.handle_websocket)
         app.router.add_get("/static/monitor/page.js", _script)
         app.router.add_static("/static", self.statics_path)
         return app
@@ -79,8 +83,19 @@ class MonitorServer(Server):
 
     async def handle_index(self, request: web.Request) -> web.Response:
         # The page may have been asked for as localhost or as 127.0.0.1; its socket goes there too.
-        page = self._page.substitute(websocket=f"ws://{request.host}/ws/{self.token}")
-        return web.Response(text=page, content_type="text/html")
+        address = f"ws://{request.host}/ws/{self.token}"
+        if wanted := request.query.get("id"):
+            if not _ID.fullmatch(wanted):
+                return _refused("an id has letters, digits and _ alone")
+            address += f"/{wanted}"
+        return web.Response(text=self._page.substitute(websocket=address), content_type="text/html")
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A process for this page: `command` is the server's, so each has a server of its own."""
+        wanted, own = request.match_info.get("id", ""), copy(self)
+        if _ID.fullmatch(wanted):
+            own.command += f" --id {wanted}"
+        return await super(MonitorServer, own).handle_websocket(request)
 
 
 def serve(arguments: Sequence[str], port: int) -> None:

@@ -35,7 +35,8 @@ class Subject:
     def lead(self, to: str, entries: Iterable[Entry]) -> Place | None:
         """To `entry`, `alike`, `turns` or `log`; `entries` are those of the queue file."""
         if to == "entry" and isinstance(self.entry, str):
-            opened = any(one["id"] == self.entry and is_open(one) for one in entries)
+            ids = [one["id"] for one in entries if is_open(one)]
+            opened = self.entry in [*ids, *map(short_id, ids)]
             tab = "open" if opened else "history"
             return Place(tab, f"id:{short_id(self.entry)}", reading=True)
         if to == "alike" and self.fingerprint:

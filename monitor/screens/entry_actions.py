@@ -247,7 +247,9 @@ class EntryScreen(Screen[None]):
             return
         self.app.copy_to_clipboard(text)
         where = "" if self.app.is_web else await asyncio.to_thread(desktop.copy, text)
-        if where:
+        if self.app.is_web:
+            self.notify_once(f"sent {what} to the page, which says whether the browser took it")
+        elif where:
             self.notify_once(f"copied {what}: it is in {where}")
         else:
             self.notify_once(

@@ -19,7 +19,7 @@ from interventions.errors import QueryError
 from interventions.retry.entry_points import LiveTurn
 from interventions.trends import Window
 from monitor.core.app_state import AppState
-from monitor.core.links import Place
+from monitor.core.links import Place, Subject
 from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Pulse, Snapshot
@@ -51,8 +51,9 @@ class TriageScreen(ReaderScreen):
     HORIZONTAL_BREAKPOINTS = _BREAKPOINTS
     AUTO_FOCUS = "#open-list"
 
-    def __init__(self, state: AppState, first: Snapshot) -> None:
+    def __init__(self, state: AppState, first: Snapshot, begin_at: str = "") -> None:
         super().__init__(state)
+        self._begin_at = begin_at
         self.model = TriageModel(first, read_look(state.look) if state.look else Look())
         self.pulse: Pulse | None = None  # until the first is read
         self._since = ""
@@ -88,6 +89,9 @@ class TriageScreen(ReaderScreen):
         self.read_queue()
         self.read_pulse(self.model.look)
         self.set_interval(1.0, self.show)
+        if self._begin_at:
+            place = Subject(entry=self._begin_at).lead("entry", self.model.snapshot.entries)
+            self.call_after_refresh(self._go, place)
 
     def on_unmount(self) -> None:
         super().on_unmount()

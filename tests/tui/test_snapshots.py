@@ -11,7 +11,9 @@ import re
 import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from textual.pilot import Pilot
@@ -19,10 +21,12 @@ from textual.widgets import Footer
 
 from interventions import InterventionQueue
 from interventions.home import error_log_folder, queue_file
+from interventions.retry.entry_points import LiveTurn
+from interventions.times import to_text
 from monitor.app import Monitor, screen_svg
 from monitor.core.snapshot import Background, Snapshot
 from monitor.core.source import LiveSource
-from tests.tui.scene import NOW, fill, put, until
+from tests.tui.scene import NOW, fill, put, turn, until
 from tests.tui.seen import triage
 
 pytestmark = pytest.mark.anyio
@@ -84,7 +88,8 @@ async def _settle(pilot: Pilot[None], source: StillSource) -> None:
 
     def read() -> bool:
         entry = found.current()
-        return entry is None or entry["id"] in source.told_of
+        filled = found.tab.name == "open" or found.tab.feed is not None
+        return filled and (entry is None or entry["id"] in source.told_of)
 
     await until(pilot, read)
     await until(pilot, lambda: found.pulse is not None)
@@ -182,3 +187,61 @@ async def test_help(queue: InterventionQueue) -> None:
 async def test_a_filter_that_cannot_be_meant(queue: InterventionQueue) -> None:
     fill(queue, 3)
     await _compare(queue, "filter-80", (80, 16), "slash", *"sev:x")
+
+
+@pytest.mark.parametrize("size", [(60, 20), (120, 40)], ids=str)
+async def test_trends(queue: InterventionQueue, size: tuple[int, int]) -> None:
+    fill(queue, 40)
+    await _compare(queue, f"trends-{size[0]}", size, "5")
+
+
+class _Reader:
+    """One turn that runs, and one that is answered."""
+
+    def latest(self, home: Path, limit: int) -> list[LiveTurn]:
+        def step(kind: str, name: str, ago_s: float, took_s: float | None) -> dict[str, Any]:
+            at = to_text(NOW - timedelta(seconds=ago_s))
+            status = "running" if took_s is None else "completed"
+            took = took_s and took_s * 1000
+            text = "{}" if kind != "phase" else ""
+            return dict(
+                kind=kind, name=name, status=status, started_at=at, duration_ms=took, text=text
+            )
+
+        steps = [
+            step("phase", "query_analyzer", 9, 2),
+            step("model", "qwen2.5", 8.9, 1.8),
+            step("phase", "reflection", 7, 1),
+            step("phase", "coordinator", 6, 4.5),
+            step("tool", "doc.search", 5.8, 4),
+            step("phase", "synthesis", 1.5, None),
+        ]
+        ribbon = turn("synthesis")["ribbon"]
+        began = to_text(NOW - timedelta(seconds=9))
+        asked = {"session_id": "s", "question": "What is a topic?", "started_at": began}
+        running: dict[str, Any] = {
+            "turn_id": 2,
+            "status": "running",
+            "doing": "synthesis (qwen2.5)",
+        }
+        answered: dict[str, Any] = {
+            "turn_id": 1,
+            "status": "answered",
+            "answer": "A topic is a named bus over which nodes exchange messages.",
+            "sources": ["robots.md:5: A topic is a named bus"],
+        }
+        whole = {**asked, "ribbon": ribbon, "steps": steps}
+        return [cast(LiveTurn, {**whole, **each}) for each in (running, answered)]
+
+
+@pytest.mark.parametrize(("size", "keys"), [((120, 30), ["3"]), ((80, 24), ["3", "j", "enter"])])
+async def test_a_live_turn(
+    queue: InterventionQueue,
+    size: tuple[int, int],
+    keys: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = EntryPoint("test", f"{__name__}:_Reader", "interventions.turns")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: EntryPoints([point]))
+    fill(queue, 3)
+    await _compare(queue, f"turn-{size[0]}", size, *keys)

@@ -80,3 +80,25 @@ async def test_a_window_that_becomes_smaller_keeps_its_last_line(
             await _until(lambda: browser.evaluate(fits))
             await resize(600, 400)
             await _until(lambda: browser.evaluate(fits))
+
+
+async def test_a_link_opens_one_entry_and_the_page_says_what_was_copied(
+    queue: InterventionQueue, tmp_path: Path
+) -> None:
+    put(queue, error_message="not this one")
+    wanted = put(queue, error_message="seen by its link", severity="medium")
+    told = "document.querySelector('.told').textContent"
+    async with Browser(tmp_path / "profile") as browser:
+        with serving(queue.home) as address:
+
+            async def shown(text: bytes) -> bool:
+                return text in browser.received
+
+            await browser.open(f"{address}&id={wanted}")
+            await _until(lambda: browser.evaluate(_READY))
+            await _until(lambda: shown(b"seen by its link"))
+            await _until(lambda: browser.evaluate(_FOCUSED))
+            await browser.press("y")
+            await _until(lambda: browser.evaluate(told))
+            said = await browser.evaluate(told)
+            assert said == "copied" or said.startswith("not copied: ")

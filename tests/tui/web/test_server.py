@@ -72,3 +72,13 @@ def test_what_is_not_there(address: str, tmp_path: Path) -> None:
     nothing = httpx.get(f"{_root(address)}/nothing", params={"token": address.rpartition("=")[2]})
     assert nothing.status_code == 404
     assert nothing.headers["Content-Security-Policy"]
+
+
+def test_a_link_to_one_entry_takes_an_id_and_nothing_else(address: str) -> None:
+    token = address.rpartition("=")[2]
+    page = httpx.get(address, params={"token": token, "id": "int_1_0a0b0c"})
+    assert f"/ws/{token}/int_1_0a0b0c" in page.text
+    for wrong in ("a b", "x;ls", "../x", '"'):
+        refused = httpx.get(address, params={"token": token, "id": wrong})
+        assert refused.status_code == 403
+        assert refused.headers["Content-Security-Policy"]
