@@ -1,12 +1,13 @@
-"""Draws docs/monitor.svg, the picture in README: python docs/picture.py
+"""Draws the pictures of the monitor, docs/monitor*.svg: python docs/picture.py
 
 The queue is made here, so the picture changes only when the monitor does.
 """
 
 from __future__ import annotations
 
-import os
+import asyncio
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 from freezegun import freeze_time
 
 from interventions import InterventionQueue, InterventionRequest
-from monitor.app import Monitor, render_first_screen, screen_svg
+from monitor.app import Monitor, screen_svg
 from monitor.core.source import LiveSource
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 SIZE = (130, 34)
+PICTURES = {"monitor": (), "monitor-trends": ("5",), "monitor-resolve": ("r",)}
 PHASES = (
     "query_analyzer",
     "reflection",
@@ -59,19 +61,41 @@ TRACEBACK = """\
 
 
 def main() -> None:
-    os.environ |= {"COLUMNS": str(SIZE[0]), "LINES": str(SIZE[1])}
     with tempfile.TemporaryDirectory() as folder:
         queue = InterventionQueue(folder)
+        _past(queue)
         with freeze_time(NOW):
             for number, failure in enumerate(FAILURES):
                 _put(queue, number, *failure)
             _more(queue)
-        source = LiveSource(queue, lambda: NOW)
-        source.title = "~/project"
-        drawn = render_first_screen(Monitor(source, source.read(), lambda: NOW), screen_svg)
-    target = Path(__file__).with_name("monitor.svg")
-    target.write_text(drawn, encoding="utf-8")
-    print(target)
+        for name, keys in PICTURES.items():
+            target = Path(__file__).with_name(f"{name}.svg")
+            target.write_text(asyncio.run(_drawn(queue, keys)), encoding="utf-8")
+            print(target)
+
+
+async def _drawn(queue: InterventionQueue, keys: Sequence[str]) -> str:
+    source = LiveSource(queue, lambda: NOW)
+    source.title = "~/project"
+    app = Monitor(source, source.read(), lambda: NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        for key in ("", *keys):
+            await pilot.press(*filter(None, [key]))
+            await pilot.pause(1)  # what is read for it is there then
+        return screen_svg(app)
+
+
+def _past(queue: InterventionQueue) -> None:
+    """A day of failures that were resolved, more of them towards its end."""
+    for number in range(60):
+        minutes = 1400 - 22 * number + number % 3 * 3
+        error, message, phase, tool, severity, session, _ = FAILURES[number * number % 8]
+        with freeze_time(NOW - timedelta(minutes=minutes)):
+            place = 100 + number
+            name = _put(queue, place, error, message, phase, tool, severity, session, minutes)
+        with freeze_time(NOW - timedelta(minutes=minutes - 12)):
+            assert name
+            queue.resolve(name, "mended", by="ada")
 
 
 def _put(
@@ -106,7 +130,7 @@ def _put(
 
 def _more(queue: InterventionQueue) -> None:
     """One came back after it was resolved, one is alike, one is snoozed."""
-    known = queue.entries()
+    known = queue.entries()[-len(FAILURES) :]
     queue.resolve(known[3]["id"], "rebuilt the index", by="ada")
     _put(queue, 8, *FAILURES[3])
     for number in (9, 10):

@@ -8,7 +8,7 @@ from datetime import datetime
 from interventions.entry import complete
 from interventions.plaintext import one_line
 from interventions.times import to_text
-from interventions.trends import MOST_CAUSES, Cause
+from interventions.trends import Cause
 from interventions.view.others import SEVERITY_WORDS
 from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, Row, short_number
@@ -24,7 +24,7 @@ class TrendsTab(Tab):
         Column("TIMES", 5, right=True),
         Column("SEV", 4),
         Column("PHASE", 16, least=8, from_width=50),
-        Column("CAUSE", 0),
+        Column("MOST FREQUENT CAUSES", 0),
     )
     nothing_yet = ("Nothing failed", "in this window of time", "W takes another")
 
@@ -51,10 +51,6 @@ class TrendsTab(Tab):
 
     def subject(self, key: str) -> Subject:
         return Subject(fingerprint=key)
-
-    def truncated_note(self) -> str:
-        full = len(self.unfiltered()) >= MOST_CAUSES
-        return f"the {MOST_CAUSES} most frequent causes" if full else ""
 
 
 def _row(cause: Cause) -> Row:

@@ -117,7 +117,8 @@ def _times(found: Trends, cells: int) -> str:
 
 
 def cause_part(cause: Cause) -> Part:
-    what = f"{cause['count']} times, {cause['severity']}, in {one_line(cause['phase'])}"
+    times = f"{cause['count']} times" if cause["count"] > 1 else "once"
+    what = f"{times}, {cause['severity']}, in {one_line(cause['phase'])}"
     return Part("", [Content.styled(cause["sample"], "bold"), Content(what)])
 
 
