@@ -119,7 +119,9 @@ class TriageModel:
         self._known = _news(snapshot)
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
-        """What was changed from here is shown at once, even while the list is held still."""
+        """What was changed from here is shown at once, even while the list is held still. What was
+        reopened is no news."""
+        self._critical |= _critical_failures(filter(is_open, entries))
         changed = {entry["id"]: entry for entry in entries}
         current = tuple(changed.get(entry["id"], entry) for entry in self.snapshot.entries)
         self.snapshot = replace(self.snapshot, entries=current)
