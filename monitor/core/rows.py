@@ -74,7 +74,8 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
     sizes = {number: needed[number] for number in shown}
     room = free - sum(sizes.values())
     # The column that takes the rest needs room to say anything: others give theirs up first.
-    wanted = min(_BROAD, width * 21 // 50)
+    longest = max((_length(row.cells[rest]) for row in rows), default=0)
+    wanted = min(_BROAD, width * 21 // 50, longest)
     below = room < wanted and 0 < 2 * len(rows) <= height
     if below:  # its text has a line of its own; only badges stand among the other cells
         wanted = max(row.cells[rest].badges_length for row in rows)
@@ -98,6 +99,10 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
         spare -= len(texts[place]) - 1 - below
     tops = tuple(accumulate(map(len, texts), initial=0))
     return Layout(laid_out, texts, tops, indent)
+
+
+def _length(cell: Cell) -> int:
+    return cell.badges_length + cell_len(cell.text)
 
 
 def _needed(column: Column, number: int, rows: Sequence[Row]) -> int:
