@@ -19,9 +19,10 @@ help: ## what can be done here
 ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
+# Three workers on two cores: a test waits a fifth of its time, for disks, processes and servers.
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 	@echo "The whole suite takes about four minutes on two quiet cores." >&2
-	@$(RUN)/pytest -n 2 --dist worksteal -q
+	@$(RUN)/pytest -n 3 --dist worksteal -q
 
 corpora: $(VENV)/dev.stamp $(VENV)/corpora.stamp ## the tests that read whole documentations (25 MB are fetched)
 	@$(RUN)/pytest -n 2 -q -m corpora tests/corpora
