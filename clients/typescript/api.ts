@@ -1044,7 +1044,8 @@ export interface components {
         /**
          * GuardrailStats
          * @description Over `days` days. `retry_rate` is the share of the messages that reached the model for which
-         *     it was asked more than once; None where none reached it.
+         *     it was asked more than once; None where none reached it. `shadowed`: messages and replies that
+         *     shadow mode let pass.
          */
         GuardrailStats: {
             /** Blocked */
@@ -1061,6 +1062,8 @@ export interface components {
             retried: number;
             /** Retry Rate */
             retry_rate: number | null;
+            /** Shadowed */
+            shadowed: number;
             /** Silent Failures */
             silent_failures: number;
         };
@@ -1495,7 +1498,7 @@ export interface components {
              * Outcome
              * @enum {string}
              */
-            outcome: "passed" | "pre_blocked" | "post_blocked" | "llm_error" | "escalated" | "check_failed" | "switched_off";
+            outcome: "passed" | "pre_blocked" | "post_blocked" | "llm_error" | "escalated" | "check_failed" | "switched_off" | "pre_shadowed" | "post_shadowed";
             /** Reason */
             reason: string;
             /**

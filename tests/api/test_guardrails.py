@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +242,30 @@ def test_rules_need_the_token_and_are_checked(
         assert not answer["unified_flow"]["should_respond"]
         assert service.triage("DELETE", "/rules/ada").status_code == 200
         assert service.triage("DELETE", "/rules/ada").status_code == 404
+
+
+def test_rules_of_a_running_service_are_written_in_sql(folder: Path, docs: Path) -> None:
+    settings = "[guardrails]\ncheck_replies = true\n"
+    ada = {"user_id": "ada", "session_id": "s1"}
+    with serving(folder, docs=docs, settings=settings) as service:
+        rules(service, "ada", flagged_keywords=["spam"])
+        assert said(service.ask("What is a topic?", **ada))[1]
+        with closing(sqlite3.connect(folder / "shared_state" / "guardrails.sqlite3")) as database:
+            database.execute("""UPDATE ai_rules SET flagged_phrases = '["a topic"]'""")
+            database.commit()
+        assert said(service.ask("What is a topic?", **ada)) == (200, False, "")
+        assert said(service.ask("What is spam?", **ada)) == (200, False, "")
+
+
+def test_in_shadow_mode_moderation_that_is_away_silences_nobody(
+    folder: Path, docs: Path, moderation: ModerationServer
+) -> None:
+    moderation.close()
+    settings = settings_for(moderation, policy="graceful") + "shadow = true\n"
+    with serving(folder, docs=docs, settings=settings) as service:
+        assert service.http.get("/ready").json()["checks"]["guardrails"] == "ok"
+        assert said(service.ask("What is a topic?", session_id="s1"))[1]
+        assert service.triage("GET", "/guardrails/stats").json()["shadowed"] == 2
 
 
 def test_a_database_that_is_away_is_unavailable_and_silences(

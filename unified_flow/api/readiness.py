@@ -67,7 +67,8 @@ class Readiness:
         """Whether the rules can be read, and whether moderation answers, where it has to: it is
         asked seldom, because each check may cost."""
         guardrails = services.guardrails
-        must_answer = guardrails.settings.moderation_failure == "fail_closed"
+        own = guardrails.settings
+        must_answer = own.moderation_failure == "fail_closed" and not own.shadow
         if (
             guardrails.moderator is not None
             and must_answer

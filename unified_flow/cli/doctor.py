@@ -247,7 +247,7 @@ async def _moderation(services: Services) -> AsyncIterator[Finding]:
     """Only if there is any, or the environment expects it."""
     guardrails, own = services.guardrails, services.settings.guardrails
     asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
-    if guardrails.checks_replies:
+    if guardrails.moderator is not None:
         failed = await guardrails.try_moderation()
         hint = f"{own.moderation_failure}: mend it, or set OPENAI_MODERATION_ENABLED=false"
         well = f"{own.moderation_url} answers"

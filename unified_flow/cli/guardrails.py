@@ -233,6 +233,8 @@ def show_counts(
     say(f"the last {days} days (UTC)")
     say(f"  messages         {found.messages:>7}")
     say(f"  blocked          {found.blocked:>7}")
+    if found.shadowed:
+        say(f"  in shadow only   {found.shadowed:>7}")
     say(f"  to a person      {found.escalated:>7}")
     say(f"  silent failures  {found.silent_failures:>7}")
     say(f"  asked again      {found.retried:>7}   {rate} of those that reached the model")

@@ -277,6 +277,10 @@ class GuardrailSettings(Table):
     moderation_failure: Literal["fail_closed", "fail_open"] = setting(
         "fail_closed", "whether silence or an answer follows if it fails"
     )
+    check_replies: bool = setting(False, "whether a user's flagged words block replies, too")
+    shadow: bool = setting(
+        False, "whether what would be blocked is only recorded, in `ai_decisions`"
+    )
     escalate_categories: list[str] = setting(
         [], "categories of moderation that go to a person, such as `self-harm`"
     )

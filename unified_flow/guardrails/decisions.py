@@ -24,6 +24,8 @@ Outcome = Literal[
     "escalated",
     "check_failed",
     "switched_off",
+    "pre_shadowed",
+    "post_shadowed",
 ]
 
 BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
@@ -31,6 +33,8 @@ BLOCKS: tuple[Outcome, ...] = ("pre_blocked", "post_blocked")
 FAILURES: tuple[Outcome, ...] = ("llm_error", "check_failed")
 # AI that a user has switched off is blocked by rule too, though it causes no alert.
 BLOCKED: tuple[Outcome, ...] = (*BLOCKS, "switched_off")
+# What shadow mode let pass: a row beside the one that says what became of the message.
+SHADOWED: tuple[Outcome, ...] = ("pre_shadowed", "post_shadowed")
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,14 @@ class BlocksOfDay:
 @dataclass(frozen=True)
 class GuardrailStats:
     """Over `days` days. `retry_rate` is the share of the messages that reached the model for which
-    it was asked more than once; None where none reached it."""
+    it was asked more than once; None where none reached it. `shadowed`: messages and replies that
+    shadow mode let pass."""
 
     days: int
     blocks: list[BlocksOfDay]
     messages: int
     blocked: int
+    shadowed: int
     escalated: int
     silent_failures: int
     retried: int
@@ -90,12 +96,14 @@ def stats_of(rows: Iterable[Mapping[str, Any]], days: int) -> GuardrailStats:
         retried += int(row["retried"])
         if row["outcome"] in BLOCKED:
             blocks[row["day"], row["matched_rule"] or "?"] += row["count"]
+    shadowed = sum(outcomes[each] for each in SHADOWED)
     reached_model = outcomes["passed"] + outcomes["post_blocked"] + outcomes["llm_error"]
     return GuardrailStats(
         days=days,
         blocks=[BlocksOfDay(day, rule, count) for (day, rule), count in sorted(blocks.items())],
-        messages=outcomes.total(),
+        messages=outcomes.total() - shadowed,
         blocked=sum(outcomes[each] for each in BLOCKED),
+        shadowed=shadowed,
         escalated=outcomes["escalated"],
         silent_failures=sum(outcomes[each] for each in FAILURES),
         retried=retried,

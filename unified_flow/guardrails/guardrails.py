@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -29,6 +29,7 @@ from unified_flow.guardrails.verdict import (
     GuardrailResult,
     Stage,
     of_moderation,
+    of_reply,
     of_rules,
 )
 from unified_flow.phases.errors import PhaseError
@@ -67,19 +68,19 @@ class Guardrails:
     _store: GuardrailStore | None = None
 
     def __post_init__(self) -> None:
-        if self.may_silence or self._has_store:
+        if self.always or self.checks_replies or self._has_store:
             self.store()
 
     @property
     def checks_replies(self) -> bool:
-        """Whether a reply is moderated before it is said."""
-        return self.moderator is not None
+        """Whether a reply is checked before it is said."""
+        return self.moderator is not None or self.settings.check_replies
 
     @property
     def may_silence(self) -> bool:
         """A turn may end in silence after its phases have begun: then nobody may see how far it
         came, which shows why, nor the text while it is written."""
-        return self.always or self.checks_replies
+        return self.always or (self.checks_replies and not self.settings.shadow)
 
     @property
     def are_used(self) -> bool:
@@ -116,6 +117,7 @@ class Guardrails:
         result = await self._completed(turn, self._admitted(ledger, ends_at), ends_at)
         if result is None:
             return True
+        result = await self._enforced(turn, "pre", result, {}, ends_at)
         await _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
@@ -131,16 +133,17 @@ class Guardrails:
             # It was released before; the process may have died before that was recorded.
             await self.recorder.in_time(self.recorder.answered(turn, self.store()), ends_at)
             return True
-        checking = self._moderated(turn, reply, "post", ends_at)
-        result = await self._completed(turn, checking, ends_at) or PASS
+        checking = self._checked(turn, "post", reply, ends_at)
+        checked = await self._completed(turn, checking, ends_at)
         more = {"reply": reply[:REPLY_CHARS]}
+        result = await self._enforced(turn, "post", checked or PASS, more, ends_at)
         if not result.passes:
             log_block(turn, "post", result)
             # First: should the process die in between, the reply is checked once more.
             gone = await self.recorder.in_time(self._take_back(turn), ends_at)
             if gone:
                 more["forgotten"] = "\n".join(record.text for record in gone)[:REPLY_CHARS]
-        if self.checks_replies:
+        if checked is not None:
             await _record(ledger, "post", result)
         if not result.passes:
             recording = self.recorder.blocked(turn, self.store(), "post", result, more)
@@ -188,32 +191,52 @@ class Guardrails:
             self._store.close()
 
     async def _admitted(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
-        result = await self._of_message(ledger.turn, ends_at)
+        result = await self._checked(ledger.turn, "pre", ledger.turn.question, ends_at)
         history = ledger.turn.history
-        if result is not None and result.passes and history:
+        if result is not None and result.passes and history and not self.settings.shadow:
             kept = await self._of_history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
                 await ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
         return result
 
-    async def _of_message(self, turn: Turn, ends_at: float | None) -> GuardrailResult | None:
+    async def _checked(
+        self, turn: Turn, stage: Stage, text: str, ends_at: float | None
+    ) -> GuardrailResult | None:
         """None where nothing is configured for this user. The cheapest check comes first, and a
         text that is blocked already is sent to no endpoint."""
-        try:
-            async with asyncio.timeout_at(ends_at):
-                active = await self._rules_of(turn.user_id)
-        except (RetrievalError, TimeoutError) as exc:
-            await self.recorder.report(exc, turn, ends_at)
-            return UNREADABLE
-        if active is None and self.moderator is None:
-            return None
-        if active is not None:
-            result = await asyncio.to_thread(
-                of_rules, active.rules, active.matcher, turn.channel, turn.question
-            )
-            if not result.passes:
-                return result
-        return await self._moderated(turn, turn.question, "pre", ends_at)
+        result = None
+        if stage == "pre" or self.settings.check_replies:
+            try:
+                async with asyncio.timeout_at(ends_at):
+                    active = await self._rules_of(turn.user_id)
+            except (RetrievalError, TimeoutError) as exc:
+                await self.recorder.report(exc, turn, ends_at)
+                return UNREADABLE
+            if active is not None and stage == "pre":
+                result = await asyncio.to_thread(
+                    of_rules, active.rules, active.matcher, turn.channel, text
+                )
+            elif active is not None:
+                result = await asyncio.to_thread(of_reply, active.matcher, text)
+        if self.moderator is None or (result is not None and not result.passes):
+            return result
+        return await self._moderated(turn, text, stage, ends_at)
+
+    async def _enforced(
+        self,
+        turn: Turn,
+        stage: Stage,
+        result: GuardrailResult,
+        more: Mapping[str, str],
+        ends_at: float | None,
+    ) -> GuardrailResult:
+        """In shadow mode whatever is found is recorded, and passes; AI that its user has switched
+        off stays off."""
+        if not self.settings.shadow or result.passes or result.switched_off:
+            return result
+        recording = self.recorder.shadowed(turn, self.store(), stage, result, more)
+        await self.recorder.in_time(recording, ends_at)
+        return replace(result, decision="pass")
 
     async def _of_history(
         self, turn: Turn, history: Sequence[PriorTurn], ends_at: float | None

@@ -80,6 +80,28 @@ class Recorder:
             more=snapshot,
         )
 
+    async def shadowed(
+        self,
+        turn: Turn,
+        store: GuardrailStore,
+        stage: Stage,
+        result: GuardrailResult,
+        more: Mapping[str, str],
+    ) -> None:
+        """Would have been blocked, or left to a person; `more` as in `blocked`."""
+        logger.info("[GUARDRAILS %s] Would block: %s", stage.upper(), redact_text(result.reason))
+        would_be = "escalate" if result.decision == "escalate" else "ignore"
+        await self._record(
+            store,
+            turn,
+            decision="respond",
+            confidence=result.confidence,
+            reason=result.reason,
+            matched_rule=result.matched_rule,
+            outcome="pre_shadowed" if stage == "pre" else "post_shadowed",
+            more={"stage": stage, "would_be": would_be, **more},
+        )
+
     async def answered(self, turn: Turn, store: GuardrailStore) -> None:
         checks = [check for check in (turn.pre, turn.post) if check is not None]
         unchecked = next((check for check in checks if check.failed), None)

@@ -1,6 +1,7 @@
 """The two tables of silent-errors-and-guardrails.md, for SQLite and PostgreSQL alike.
 
-Arrays are JSON, which both databases have. Times are UTC. Imported late: SQLAlchemy is heavy.
+Rules are arrays on PostgreSQL, JSON on SQLite; the steps in `migrations/` have defaults for what a
+row that is written in SQL leaves out. Times are UTC. Imported late: SQLAlchemy is heavy.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from unified_flow.guardrails.decisions import Choice, Outcome
 
@@ -16,6 +18,7 @@ metadata = sa.MetaData()
 MESSAGE_CHARS = 500
 DECISIONS = get_args(Choice)
 OUTCOMES = get_args(Outcome)
+WORDS = sa.JSON().with_variant(postgresql.ARRAY(sa.Text), "postgresql")
 
 
 class UtcTime(sa.TypeDecorator[datetime]):
@@ -42,10 +45,10 @@ ai_rules = sa.Table(
     sa.Column("ai_control_enabled", sa.Boolean, nullable=False),
     sa.Column("ai_enabled_for_chats", sa.Boolean, nullable=False),
     sa.Column("ai_enabled_for_comments", sa.Boolean, nullable=False),
-    sa.Column("flagged_keywords", sa.JSON, nullable=False),
-    sa.Column("flagged_phrases", sa.JSON, nullable=False),
-    sa.Column("escalate_keywords", sa.JSON, nullable=False),
-    sa.Column("escalate_phrases", sa.JSON, nullable=False),
+    sa.Column("flagged_keywords", WORDS, nullable=False),
+    sa.Column("flagged_phrases", WORDS, nullable=False),
+    sa.Column("escalate_keywords", WORDS, nullable=False),
+    sa.Column("escalate_phrases", WORDS, nullable=False),
     sa.Column("version", sa.Integer, nullable=False),
     sa.Column("updated_at", UtcTime, nullable=False),
 )

@@ -38,7 +38,7 @@ PATIENT_S = 10.0
 CONNECT_S = 3
 STATEMENT_S = 5
 ANSWER_S = 6.0
-REVISION = "0002"
+REVISION = "0003"
 MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 7166451
 _SERVER_AWAY = CircuitRules(failures=1, open_s=5.0)
@@ -203,7 +203,12 @@ class SqlDatabase:
     def _errors_explained(self) -> Iterator[None]:
         try:
             yield
-        except (SQLAlchemyError, OSError, json.JSONDecodeError) as exc:
+        except json.JSONDecodeError as exc:
+            raise RetrievalError(
+                f"a row of {self.named} holds no JSON: {exc}",
+                hint="""mend the row: '["spam", "scam"]' is a list of words""",
+            ) from exc
+        except (SQLAlchemyError, OSError) as exc:
             raise self._explained(exc) from (None if self._file is None else exc)
 
     def _refusal(self, last: BaseException, wait_s: float) -> RetrievalError:

@@ -34,8 +34,13 @@ logger = logging.getLogger("unified_flow.guardrails")
 WAITING = "ai_decisions_waiting.jsonl"
 ONE_ROW = ("message_id", "outcome")
 MOST_MATCHERS = 256
-# Rules that are deleted and made anew count from 1 again, so that the number alone says little.
-Version = tuple[int, datetime]
+# Changes with a row, also where SQL leaves its `version` and `updated_at`: PostgreSQL knows the
+# transaction that wrote it; on SQLite it is the row itself, as it is stored.
+VERSION: dict[str, list[sa.ColumnElement[Any]]] = {
+    "postgresql": [sa.cast(sa.literal_column("xmin"), sa.Text)],
+    "sqlite": [sa.type_coerce(column, sa.Text) for column in ai_rules.columns],
+}
+Version = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,11 @@ class GuardrailStore:
         """Of the user's rules; None if there are none. What a turn pays when nothing changed."""
         if not self._database.exists:
             return None
-        columns = (ai_rules.c.version, ai_rules.c.updated_at)
-        query = sa.select(*columns).where(ai_rules.c.user_id == user_id)
         with self._database.read() as connection:
+            columns = VERSION[connection.dialect.name]
+            query = sa.select(*columns).where(ai_rules.c.user_id == user_id).select_from(ai_rules)
             row = connection.execute(query).first()
-        return None if row is None else (row.version, row.updated_at)
+        return None if row is None else tuple(row)
 
     def rules(self, user_id: str) -> UserRules | None:
         """None for a user who has none: everything is on, and nothing flagged."""

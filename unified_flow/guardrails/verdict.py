@@ -37,6 +37,11 @@ class GuardrailResult:
     def passes(self) -> bool:
         return self.decision == "pass"
 
+    @property
+    def switched_off(self) -> bool:
+        """Nothing was found: the user wants no answers."""
+        return (self.matched_rule or "").startswith(SCOPE)
+
     def as_state(self) -> dict[str, Any]:
         """The state field `guardrail_pre_result`."""
         return {"decision": self.decision, "reason": self.reason, "confidence": self.confidence}
@@ -53,7 +58,7 @@ def outcome_of(stage: Stage, result: GuardrailResult) -> Outcome:
         return "escalated"
     if result.failed:
         return "check_failed"
-    if (result.matched_rule or "").startswith(SCOPE):
+    if result.switched_off:
         return "switched_off"
     return "pre_blocked" if stage == "pre" else "post_blocked"
 
@@ -86,6 +91,11 @@ def of_rules(rules: UserRules, matcher: Matcher, channel: str | None, text: str)
     """By a user's own rules; where AI is off, the text is not searched."""
     result = of_scope(rules, channel)
     return of_matches(matcher.matches(text)) if result.passes else result
+
+
+def of_reply(matcher: Matcher, reply: str) -> GuardrailResult:
+    """By a user's flagged words; those that escalate are about what a person has asked."""
+    return of_matches([match for match in matcher.matches(reply) if not match.rule.escalates])
 
 
 def of_moderation(

@@ -26,7 +26,7 @@ from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.guardrails.decisions import BlocksOfDay, RecordedDecision, stats_of
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.schema import metadata
-from unified_flow.guardrails.sql_database import SqlDatabase
+from unified_flow.guardrails.sql_database import MIGRATIONS, SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules, merged, read_rules
 from unified_flow.models.circuit_breaker import CircuitRules
@@ -63,6 +63,21 @@ def _flag(*keywords: str):
     )
 
 
+def _sql(store: GuardrailStore, statement: str, *words: list[str]) -> None:
+    """Runs `statement` with `words` as each database writes them in SQL."""
+    with store._database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            written = [f"ARRAY[{str(each)[1:-1]}]" for each in words]
+        else:
+            written = [f"'{json.dumps(each)}'" for each in words]
+        connection.exec_driver_sql(statement.format(*written))
+
+
+def _flagged(store: GuardrailStore, text: str) -> list[str]:
+    active = store.active_rules("ada")
+    return [match.rule.text for match in active.matcher.matches(text)] if active else []
+
+
 def test_the_tables_have_every_documented_column(database: SqlDatabase) -> None:
     with database.read() as connection:
         look = sa.inspect(connection)
@@ -89,6 +104,76 @@ def test_the_steps_make_the_tables_that_the_code_uses(database: SqlDatabase) -> 
 
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def _at_step(database: SqlDatabase, step: str) -> None:
+    """Makes the tables of that step of the migrations."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with database._engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, step)
+
+
+def test_an_older_database_is_upgraded_with_what_it_holds(
+    database: SqlDatabase, store: GuardrailStore, tmp_path: Path
+) -> None:
+    (tmp_path / "state").mkdir()
+    _at_step(database, "0002")
+    rows = [("ada", '["spam", "k\u00f6p"]', '["buy now"]'), ("bob", "[]", "[]"), ("eve", "7", "[]")]
+    with database._engine.begin() as connection:
+        for user, keywords, phrases in rows:
+            connection.exec_driver_sql(
+                f"INSERT INTO ai_rules VALUES ('{user}', true, false, true, '{keywords}',"
+                f" '{phrases}', '[]', '[]', 7, '2026-03-01 00:00:00')"
+            )
+        connection.exec_driver_sql(
+            "INSERT INTO ai_decisions VALUES (0, 'ada', 'm1', 'ignore', 1, '', NULL, 'spam',"
+            " '{}', '2026-03-01 00:00:00', 'pre_blocked', 0)"
+        )
+    ada, bob = store.rules("ada"), store.rules("bob")
+    assert ada is not None
+    assert bob is not None
+    assert (ada.flagged_keywords, ada.flagged_phrases) == (("spam", "köp"), ("buy now",))
+    assert (ada.ai_enabled_for_chats, ada.version, bob.flagged_keywords) == (False, 7, ())
+    with pytest.raises(RetrievalError, match="rules of eve"):
+        store.rules("eve")
+    store.record(_decision(message_id="m2", outcome="pre_shadowed"))
+    assert [d.message_id for d in store.decisions(limit=9)] == ["m2", "m1"]
+    with pytest.raises(RetrievalError, match="refused"):
+        store.record(_decision(outcome="unknown"))
+    with pytest.raises(RetrievalError, match="refused"):
+        store.record(_decision(confidence=2))
+
+
+def test_rules_written_in_sql_are_valid_and_hold_at_once(store: GuardrailStore) -> None:
+    """As silent-errors-and-guardrails.md shows, which names no column of ours."""
+    assert store.rules("ada") is None  # the tables are there
+    insert = (
+        "INSERT INTO ai_rules (user_id, ai_control_enabled, ai_enabled_for_chats,"
+        " ai_enabled_for_comments, flagged_keywords, flagged_phrases)"
+        " VALUES ('ada', true, true, true, {}, {})"
+    )
+    store.record(_decision())
+    _sql(store, insert, ["spam", "viagra", "scam"], ["buy now", "click here"])
+    assert _flagged(store, "spam? Click here") == ["spam", "click here"]
+    _sql(store, "UPDATE ai_rules SET flagged_keywords = {}", ["offer"])
+    assert _flagged(store, "spam? An offer") == ["offer"]
+    _sql(store, "DELETE FROM ai_rules")
+    assert _flagged(store, "an offer") == []
+    _sql(store, insert, ["casino"], ["buy now"])
+    _sql(store, "UPDATE ai_rules SET ai_enabled_for_chats = false")
+    active = store.active_rules("ada")
+    assert active is not None
+    assert active.rules.off_switch("chat") == "ai_enabled_for_chats"
+    assert store.change("ada", _flag("spam")).version == 2
+    assert _flagged(store, "spam of a casino") == ["spam", "casino"]
+    assert store.active_rules("ada") is store.active_rules("ada")
+    _sql(store, "INSERT INTO ai_rules (user_id) VALUES ('bob')")
+    assert store.rules("bob") == UserRules(user_id="bob", version=1)
 
 
 def test_rules_are_kept_and_counted(store: GuardrailStore) -> None:
@@ -166,6 +251,7 @@ def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
     down = {"outcome": "llm_error", "matched_rule": None, "retry_count": 3}
     store.record(_decision(created_at=morning, **down))
     store.record(_decision(created_at=night - timedelta(days=40)))
+    store.record(_decision(created_at=morning, decision="respond", outcome="pre_shadowed"))
     stats = stats_of(store.by_day(7, now=morning), days=7)
     assert stats.blocks == [
         BlocksOfDay("2026-03-01", "flagged_keyword:spam", 1),
@@ -173,6 +259,7 @@ def test_stats_count_blocks_a_day_by_rule(store: GuardrailStore) -> None:
         BlocksOfDay("2026-03-02", "openai_moderation", 1),
     ]
     assert (stats.messages, stats.blocked, stats.silent_failures) == (7, 4, 1)
+    assert stats.shadowed == 1
     assert stats.retry_rate == 0.5  # two of the four that reached the model
 
 
@@ -314,20 +401,26 @@ def test_a_file_that_is_no_database_is_an_error_with_a_hint(tmp_path: Path) -> N
 
 def test_rules_that_somebody_spoiled_are_an_error(store: GuardrailStore) -> None:
     store.change("ada", _flag("spam"))
-    with store._database.write() as connection:
-        connection.execute(
-            sa.text("UPDATE ai_rules SET flagged_keywords = :words"), {"words": json.dumps([""])}
-        )
+    _sql(store, "UPDATE ai_rules SET flagged_keywords = {}", [""])
     with pytest.raises(RetrievalError, match="rules of ada"):
         store.rules("ada")
+
+
+def test_words_that_are_no_json_are_an_error_that_says_how_to_write_them(tmp_path: Path) -> None:
+    store = open_store(tmp_path, GuardrailSettings())
+    store.change("ada", _flag("spam"))
+    with store._database.write() as connection:
+        connection.exec_driver_sql("UPDATE ai_rules SET flagged_keywords = 'spam, scam'")
+    with pytest.raises(RetrievalError, match="holds no JSON") as caught:
+        store.active_rules("ada")
+    assert caught.value.hint == """mend the row: '["spam", "scam"]' is a list of words"""
+    store.close()
 
 
 def test_rules_of_earlier_versions_are_read(store: GuardrailStore) -> None:
     """They may have an asterisk where it means nothing: it stands between words then."""
     store.change("ada", _flag("spam"))
-    earlier = json.dumps(["f*ck", "ab*", "scam!"])
-    with store._database.write() as connection:
-        connection.execute(sa.text("UPDATE ai_rules SET flagged_keywords = :r"), {"r": earlier})
+    _sql(store, "UPDATE ai_rules SET flagged_keywords = {}", ["f*ck", "ab*", "scam!"])
     active = store.active_rules("ada")
     assert active is not None
     found = [active.matcher.matches(text) for text in ("f*ck", "ab", "a scam", "about")]
