@@ -229,3 +229,9 @@ def test_doctor_looks_at_the_rules_and_tries_the_moderation(
         assert found["guardrails"]["message"] == "2 rules of 1 users"
         assert found["moderation"]["ok"]
     assert not findings()["moderation"]["ok"]
+    own = "check_replies = true\nshadow = true\n"
+    (home / "unified_flow.toml").write_text(f"[guardrails]\n{own}")
+    monkeypatch.delenv("OPENAI_MODERATION_ENABLED")
+    found = findings()
+    assert found["guardrails"]["message"] == "2 rules of 1 users; shadow: nothing is blocked"
+    assert "moderation" not in found

@@ -240,7 +240,8 @@ def _lost_turns(services: Services) -> Iterator[Finding]:
 
 def _rules(services: Services) -> str:
     counted = services.guardrails.count()
-    return "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
+    said = "nobody has rules" if counted is None else f"{counted[0]} rules of {counted[1]} users"
+    return f"{said}; shadow: nothing is blocked" if services.settings.guardrails.shadow else said
 
 
 async def _moderation(services: Services) -> AsyncIterator[Finding]:
