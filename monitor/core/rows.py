@@ -1,8 +1,8 @@
-"""Rows of cells for `row_list`: how they are laid out in a space, and kept as long as they hold."""
+"""Rows of cells for `row_list`: how they are laid out in a space."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate, takewhile
@@ -142,40 +142,8 @@ def short_number(number: int) -> str:
     return f"{number // 1000}k" if number >= 10**4 else str(number)
 
 
-def whole_minute(now: datetime) -> datetime:
-    return now.replace(second=0, microsecond=0)
-
-
 def age_step(now: datetime, since: datetime) -> datetime:
     """As long as this is the same, so is the age on the screen: it counts seconds for a minute,
     then minutes."""
-    return now.replace(microsecond=0) if now - since < _SHOWN_IN_SECONDS else whole_minute(now)
-
-
-class RowCache:
-    """Rows are made again only when something that they show changes: thousands of rows older than
-    a minute once a minute, not every second and not for every key."""
-
-    def __init__(self) -> None:
-        self._made_of: object = None
-        self._made_at: datetime | None = None
-        self._youngest: datetime | None = None
-        self._rows: list[Row] = []
-
-    def rows(
-        self,
-        made_of: object,
-        now: datetime,
-        make: Callable[[], tuple[list[Row], Sequence[datetime]]],
-    ) -> list[Row]:
-        """`made_of` is all that the rows depend on but the time; `make` gives the rows and the
-        moments whose ages they show. The list is the same object as long as it holds."""
-        fresh = self._made_at is not None and self._step(now) == self._step(self._made_at)
-        if not fresh or made_of != self._made_of:
-            self._rows, moments = make()
-            self._made_of, self._made_at = made_of, now
-            self._youngest = max(moments, default=None)
-        return self._rows
-
-    def _step(self, moment: datetime) -> datetime:
-        return age_step(moment, self._youngest) if self._youngest else whole_minute(moment)
+    second = now.replace(microsecond=0)
+    return second if now - since < _SHOWN_IN_SECONDS else second.replace(second=0)

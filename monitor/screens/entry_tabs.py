@@ -7,15 +7,14 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, short_id, turns_of
+from interventions.entry import Entry, closed_at, short_id
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single
-from interventions.view.others import SEVERITY_WORDS, worst_severity
-from monitor.core.links import Subject
+from interventions.view.others import worst_severity
 from monitor.core.model import Sort, TriageModel
-from monitor.core.rows import Cell, Column, Row, RowCache, short_number
-from monitor.screens.tab import Tab, message, trouble_message
+from monitor.core.rows import Cell, Column, Row, short_number
+from monitor.screens.tab import Tab, message, severity_cell, severity_style, trouble_message
 
 MOST_HISTORY = 500
 SORT_TITLES = {Sort.SEVERITY: "SEV", Sort.LAST: "LAST", Sort.FIRST: "FIRST", Sort.COUNT: "N"}
@@ -30,57 +29,17 @@ BADGES = {
 }
 
 
-class EntryTab(Tab):
-    of_entries = True
-    marked: set[str]
-
-    def unfiltered(self) -> Sequence[Entry]:
-        raise NotImplementedError
-
-    def shown(self, now: datetime) -> Iterable[Entry]:
-        raise NotImplementedError
-
-    def marked_entries(self) -> list[Entry]:
-        if not self.marked:
-            return []
-        return [entry for entry in self.unfiltered() if entry["id"] in self.marked]
-
-    def subject(self, key: str) -> Subject:
-        entry = next(iter(self.entries(key)), None) or self.model.find(key)
-        return Subject(turns_of(entry), None, entry["fingerprint"]) if entry else Subject()
-
-    def count_hidden_marks(self, now: datetime) -> int:
-        if not self.marked:
-            return 0
-        shown = {entry["id"] for entry in self.shown(now)}
-        return sum(1 for entry in self.marked_entries() if entry["id"] not in shown)
-
-    def toggle_mark(self, key: str) -> None:
-        self._toggle(self.entries(key))
-
-    def toggle_all_marks(self, now: datetime) -> None:
-        self._toggle(self.shown(now))
-
-    def _toggle(self, entries: Iterable[Entry]) -> None:
-        """What is marked in part becomes marked whole."""
-        ids = {entry["id"] for entry in entries}
-        self.marked = self.marked - ids if ids <= self.marked else self.marked | ids
-
-    def clear_marks(self) -> bool:
-        found, self.marked = bool(self.marked_entries()), set()
-        return found
-
-
-class OpenTab(EntryTab):
+class OpenTab(Tab):
     """A row for each group of open interventions that are alike."""
 
     name = "open"
     title = "Open"
+    of_entries = True
 
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
+        self.marked = model.marked  # the model takes out of it what is closed
         self._groups: Sequence[Group] = ()
-        self._cache = RowCache()
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
@@ -99,28 +58,14 @@ class OpenTab(EntryTab):
             Column("ERROR", 0),
         )
 
-    @property
-    def marked(self) -> set[str]:
-        return self.model.marked
-
-    @marked.setter
-    def marked(self, ids: set[str]) -> None:
-        self.model.marked = ids
-
     def rows(self, now: datetime) -> list[Row]:
-        model = self.model
-        made_of = (model.snapshot, model.view, frozenset(model.marked), frozenset(model.new))
-        return self._cache.rows(made_of, now, lambda: self._make(now))
-
-    def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
         self._groups = self.model.groups(now)
-        rows = [open_row(group, self.model, now) for group in self._groups]
-        return rows, [_time(group, self.model) for group in self._groups]
+        return [open_row(group, self.model, now) for group in self._groups]
 
-    def unfiltered(self) -> Sequence[Entry]:
+    def all_entries(self) -> Sequence[Entry]:
         return self.model.snapshot.entries
 
-    def shown(self, now: datetime) -> Iterable[Entry]:
+    def shown_entries(self, now: datetime) -> Iterable[Entry]:
         return (entry for group in self.model.groups(now) for entry in group.entries)
 
     def entries(self, key: str) -> Sequence[Entry]:
@@ -151,15 +96,12 @@ class OpenTab(EntryTab):
         return f"{count} ({len(self.marked)} marked)" if self.marked else count
 
 
-def _time(group: Group, model: TriageModel) -> datetime:
-    return group.first_seen if model.view.sort is Sort.FIRST else group.last_seen
-
-
 def open_row(group: Group, model: TriageModel, now: datetime) -> Row:
     """A cause or, below one that is unfolded, an entry of it."""
     entries, entry = group.entries, group.first
     chosen = sum(1 for one in entries if one["id"] in model.marked)
     others = group.others
+    when = group.first_seen if model.view.sort is Sort.FIRST else group.last_seen
     sessions = {one["session_id"] for one in entries}
     badges = _badges(group, now, model.new)
     if len(entries) > 1:
@@ -168,8 +110,8 @@ def open_row(group: Group, model: TriageModel, now: datetime) -> Row:
     is_part = bool(entry["fingerprint"]) and group.key == entry["id"]
     cells = (
         Cell("" if not chosen else "✓" if chosen == len(entries) else "-", "mark"),
-        _severity(entry),
-        Cell(short_duration(now - _time(group, model))),
+        severity_cell(entry["severity"]),
+        Cell(short_duration(now - when)),
         Cell(short_number(group.occurrences)),
         Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
         Cell("└" if is_part else one_line(entry["phase"]), "dim" if is_part else ""),
@@ -204,20 +146,12 @@ def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[st
     return tuple(found)
 
 
-def _severity(entry: Entry) -> Cell:
-    severity = entry["severity"]
-    return Cell(SEVERITY_WORDS.get(severity, "?"), severity_style(severity))
-
-
-def severity_style(severity: str | None) -> str:
-    return severity if severity in SEVERITY_WORDS else "dim"
-
-
-class HistoryTab(EntryTab):
+class HistoryTab(Tab):
     """What was closed, the latest first."""
 
     name = "history"
     title = "History"
+    of_entries = True
     columns = (
         Column("", 1),
         Column("CLOSED", 6, right=True),
@@ -231,35 +165,37 @@ class HistoryTab(EntryTab):
 
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
-        self.marked = set()
         self._count = 0
         self._shown: dict[str, Entry] = {}
-        self._cache = RowCache()
 
     def rows(self, now: datetime) -> list[Row]:
-        made_of = (self.unfiltered(), self.model.view.query, frozenset(self.marked))
-        return self._cache.rows(made_of, now, lambda: self._make(now))
-
-    def _make(self, now: datetime) -> tuple[list[Row], list[datetime]]:
-        found = self._matching(now)
+        query, past = self.model.view.query, self.all_entries()
+        found = [entry for entry in past if query.matches(entry, now)] if query.tests else past
         self._count = len(found)
         self._shown = {entry["id"]: entry for entry in found[:MOST_HISTORY]}
-        rows, closed = [], []
-        for own, entry in self._shown.items():
-            closed.append(from_text(closed_at(entry) or entry["last_seen"]))
-            ago = short_duration(now - closed[-1])
-            rows.append(_history_row(entry, ago, now, marked=own in self.marked))
-        return rows, closed
+        return [self._row(entry, now) for entry in self._shown.values()]
 
-    def _matching(self, now: datetime) -> Sequence[Entry]:
-        query, past = self.model.view.query, self.unfiltered()
-        return [entry for entry in past if query.matches(entry, now)] if query.tests else past
+    def _row(self, entry: Entry, now: datetime) -> Row:
+        (group,) = single([entry])
+        closed = from_text(closed_at(entry) or entry["last_seen"])
+        cells = (
+            Cell("✓" if entry["id"] in self.marked else "", "mark"),
+            Cell(short_duration(now - closed)),
+            Cell(one_line(short_id(entry["id"])), "dim"),
+            severity_cell(entry["severity"]),
+            Cell(one_line(entry["phase"])),
+            Cell(group.error, badges=_badges(group, now, ())),
+            Cell(one_line(entry.get("resolution") or ""), "dim"),
+        )
+        return Row(entry["id"], cells)
 
-    def unfiltered(self) -> Sequence[Entry]:
+    def all_entries(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()
 
-    def shown(self, now: datetime) -> Iterable[Entry]:
-        return self._matching(now)[:MOST_HISTORY]
+    unfiltered = all_entries
+
+    def shown_entries(self, now: datetime) -> Iterable[Entry]:
+        return self._shown.values()
 
     def entries(self, key: str) -> Sequence[Entry]:
         return [self._shown[key]] if key in self._shown else []
@@ -273,18 +209,3 @@ class HistoryTab(EntryTab):
     def count_label(self) -> str:
         count = len(self.marked_entries())
         return f"({count} marked)" if count else ""
-
-
-def _history_row(entry: Entry, ago: str, now: datetime, *, marked: bool) -> Row:
-    """`ago`: since when it is closed."""
-    (group,) = single([entry])
-    cells = (
-        Cell("✓" if marked else "", "mark"),
-        Cell(ago),
-        Cell(one_line(short_id(entry["id"])), "dim"),
-        _severity(entry),
-        Cell(one_line(entry["phase"])),
-        Cell(group.error, badges=_badges(group, now, ())),
-        Cell(one_line(entry.get("resolution") or ""), "dim"),
-    )
-    return Row(entry["id"], cells)

@@ -11,13 +11,12 @@ from textual.content import Content
 
 from interventions.entry import complete, short_id
 from interventions.plaintext import clean, one_line
-from interventions.view.others import SEVERITY_WORDS
 from interventions.view.query import Query
 from monitor.core.feeds import MOST_LINES
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
-from monitor.screens.tab import Tab
+from monitor.screens.tab import Tab, severity_cell
 from monitor.widgets.part import Part
 
 _ADMISSION_STYLES = {
@@ -72,7 +71,6 @@ class LogTab(Tab):
 
 
 def _row(key: str, record: dict[str, Any]) -> Row:
-    severity = str(record.get("severity"))
     admission = one_line(str(record.get("admission") or "?"))
     error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
     why = one_line(str(record.get("reason") or ""))
@@ -80,7 +78,7 @@ def _row(key: str, record: dict[str, Any]) -> Row:
         Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
         Cell(admission, _ADMISSION_STYLES.get(admission, "dim")),
         Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
-        Cell(SEVERITY_WORDS.get(severity, "?"), severity if severity in SEVERITY_WORDS else "dim"),
+        severity_cell(record.get("severity")),
         Cell(one_line(str(record.get("phase")))),
         Cell(one_line(error), badges=((f"[{why}]", "dim"),) if why else ()),
     )

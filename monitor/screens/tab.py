@@ -1,26 +1,27 @@
-"""What every tab is, without its widget: rows, the entries behind them, and marks."""
+"""What every tab is, without its widget: rows, the entries behind them, and marks.
+
+Nothing is done to rows that are no entries, so they cannot be marked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
 from textual.content import Content
 
-from interventions.entry import Entry
+from interventions.entry import Entry, turns_of
 from interventions.retry.entry_points import LiveTurn
+from interventions.view.others import SEVERITY_WORDS
 from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel
-from monitor.core.rows import Column, Row
+from monitor.core.rows import Cell, Column, Row
 from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
 from monitor.widgets.part import Part
 
 
 class Tab:
-    """Nothing is done to rows that are no entries, so they cannot be marked."""
-
     name: ClassVar[str]
     title: ClassVar[str]
     columns: tuple[Column, ...]
@@ -31,7 +32,7 @@ class Tab:
     def __init__(self, model: TriageModel) -> None:
         self.model = model
         self.feed: Feed | None = None
-        self.pending_feed: Feed | None = None
+        self.marked: set[str] = set()
 
     def rows(self, now: datetime) -> list[Row]:
         raise NotImplementedError
@@ -69,7 +70,8 @@ class Tab:
 
     def subject(self, key: str) -> Subject:
         """What the row leads on from."""
-        return Subject()
+        entry = next(iter(self.entries(key)), None) or self.model.find(key)
+        return Subject(turns_of(entry), None, entry["fingerprint"]) if entry else Subject()
 
     def truncated_note(self) -> str:
         """Where there is more than the rows show."""
@@ -79,22 +81,36 @@ class Tab:
         """How much is in it, and how much of that is marked."""
         return ""
 
+    def shown_entries(self, now: datetime) -> Iterable[Entry]:
+        return ()
+
+    def all_entries(self) -> Sequence[Entry]:
+        """The same without a filter."""
+        return ()
+
     def marked_entries(self) -> list[Entry]:
-        return []
+        return [entry for entry in self.all_entries() if entry["id"] in self.marked]
 
     def count_hidden_marks(self, now: datetime) -> int:
         """How many marked entries the filter hides."""
-        return 0
+        shown = {entry["id"] for entry in self.shown_entries(now)}
+        return sum(entry["id"] not in shown for entry in self.marked_entries())
 
-    def toggle_mark(self, key: str) -> None:
-        return
+    def toggle_marks(self, entries: Iterable[Entry]) -> None:
+        """What is marked in part becomes marked whole."""
+        ids = {entry["id"] for entry in entries}
+        if ids <= self.marked:
+            self.marked -= ids
+        else:
+            self.marked |= ids
 
-    def toggle_all_marks(self, now: datetime) -> None:
-        return
 
-    def clear_marks(self) -> bool:
-        """Whether there were any."""
-        return False
+def severity_style(severity: object) -> str:
+    return str(severity) if severity in SEVERITY_WORDS else "dim"
+
+
+def severity_cell(severity: object) -> Cell:
+    return Cell(SEVERITY_WORDS.get(str(severity), "?"), severity_style(severity))
 
 
 def message(title: str, what: str, todo: str, style: str = "bold") -> Content:

@@ -9,10 +9,9 @@ from interventions.entry import complete
 from interventions.plaintext import one_line
 from interventions.times import to_text
 from interventions.trends import Cause
-from interventions.view.others import SEVERITY_WORDS
 from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, Row, short_number
-from monitor.screens.tab import Tab
+from monitor.screens.tab import Tab, severity_cell
 from monitor.widgets.part import Part
 from monitor.widgets.trends_view import cause_part, figures
 
@@ -36,11 +35,8 @@ class TrendsTab(Tab):
 
     def _matches(self, cause: Cause, now: datetime) -> bool:
         error_type, _, message = cause["sample"].partition(": ")
-        failure = {
-            **{"id": cause["fingerprint"], "type": "-", "created_at": to_text(now)},
-            **{"severity": cause["severity"], "phase": cause["phase"]},
-            **{"error_type": error_type, "error_message": message},
-        }
+        failure = {**cause, "id": cause["fingerprint"], "created_at": to_text(now)}
+        failure |= {"error_type": error_type, "error_message": message}
         return self.model.view.query.matches(complete(failure), now)
 
     def row_text(self, key: str) -> Sequence[Part]:
@@ -54,10 +50,9 @@ class TrendsTab(Tab):
 
 
 def _row(cause: Cause) -> Row:
-    severity = cause["severity"]
     cells = (
         Cell(short_number(cause["count"])),
-        Cell(SEVERITY_WORDS.get(severity, "?"), severity),
+        severity_cell(cause["severity"]),
         Cell(one_line(cause["phase"])),
         Cell(cause["sample"]),
     )

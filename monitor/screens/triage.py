@@ -125,10 +125,9 @@ class TriageScreen(ReaderScreen):
                 screen.show_changes(message.snapshot.entries)
 
     def on_feed_read(self, message: FeedRead) -> None:
-        """While paused it waits like the queue; but a tab that shows nothing yet is filled."""
+        """While paused nothing moves; but a tab that shows nothing yet is filled."""
         tab = self.tabs[message.feed.tab]
         if self.model.paused and tab.feed is not None:
-            tab.pending_feed = message.feed
             return
         if tab.feed is None:
             self.call_after_refresh(gc.freeze)  # a long past stays too: see Monitor.on_mount
@@ -303,17 +302,17 @@ class TriageScreen(ReaderScreen):
     # Marks, order, pause
 
     def action_mark(self) -> None:
-        self.tab.toggle_mark(self.rows.cursor_key or "")
+        self.tab.toggle_marks(self._entries_under_cursor())
         self.show()
         self.rows.action_move(1)
 
     @on(RowList.MarkClicked)
     def _mark_clicked(self, message: RowList.MarkClicked) -> None:
-        self.tab.toggle_mark(message.key)
+        self.tab.toggle_marks(self.tab.entries(message.key))
         self.show()
 
     def action_mark_all(self) -> None:
-        self.tab.toggle_all_marks(self.state.clock())
+        self.tab.toggle_marks(self.tab.shown_entries(self.state.clock()))
         self.show()
 
     def action_sort(self, by: str) -> None:
@@ -338,16 +337,21 @@ class TriageScreen(ReaderScreen):
 
     def action_pause(self) -> None:
         self.model.toggle_pause()
-        if not self.model.paused:
-            for tab in self.tabs.values():
-                tab.feed, tab.pending_feed = tab.pending_feed or tab.feed, None
         self.show()
+        if not self.model.paused:
+            self._read_tab()
+
+    def _read_tab(self, turns: Sequence[int] = ()) -> None:
+        """Anew, and then whatever it comes to be."""
+        if self.tab.name == "open":
+            self.workers.cancel_group(self, "feed")
+        else:
+            self.read_feed(self.tab.name, turns)
 
     def action_refresh(self) -> None:
         """Read everything anew, as if every file had changed; the screen too."""
         self.read_queue()
-        if self.tab.name != "open":
-            self.read_feed(self.tab.name)
+        self._read_tab()
         self.refresh(layout=True)
 
     def action_window(self) -> None:
@@ -378,10 +382,7 @@ class TriageScreen(ReaderScreen):
             pane.display = False
             await panes.mount(pane)
         panes.current = pane.id
-        if name == "open":
-            self.workers.cancel_group(self, "feed")
-        else:
-            self.read_feed(name, place.turns if place else ())
+        self._read_tab(place.turns if place else ())
         self._focus_list()
         self._arriving = place
         self.show()
@@ -453,10 +454,10 @@ class TriageScreen(ReaderScreen):
             self._focus_list()
         elif self.query_one(FilterBar).display:
             self.action_clear_filter()
-        elif self.tab.clear_marks():
-            self.show()
         else:
-            self._since = ""
+            if not self.tab.marked:
+                self._since = ""
+            self.tab.marked.clear()
             self.show()
 
     async def action_leave(self) -> None:

@@ -225,7 +225,7 @@ async def test_a_tab_opened_while_paused_is_filled_once(
         await pilot.press("p", "2")
         await until(pilot, lambda: "DONE Old" in text(pilot))
         queue.resolve(later, "done")
-        await until(pilot, lambda: triage(pilot).tabs["history"].pending_feed is not None)
+        await until(pilot, lambda: triage(pilot).model.pending is not None)
         assert "DONE Later" not in text(pilot)
         await pilot.press("p")
         await until(pilot, lambda: "DONE Later" in text(pilot))
