@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # The longest pause where the turn's time has no bound.
 LONGEST_WAIT_S = 60.0
-Scope = Literal["retrieval", "model", "pipeline", "other"]
+Scope = Literal["retrieval", "model", "loop", "pipeline", "other"]
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ UNBOUNDED = Bounds()
 
 
 def scope_of(error_type: str, stage: str) -> Scope:
-    """What is down or slow: the search, a model, the turn as a whole, or something else."""
+    """What is down, or comes to no end: the search, a model, a loop, the turn, or another thing."""
     if error_type == PipelineTimeoutError.__name__:
         return "pipeline"
     if stage == "retriever":
         return "retrieval"
     if error_type == "LoopLimitError":
-        return "model"  # no answer came about, as when a model fails
+        return "loop"  # no answer came about, as when a model fails, and none would
     rejected = error_type == DraftRejectedError.__name__  # by a model that works
     return "model" if stage == "llm" and not rejected else "other"
 
@@ -155,7 +155,7 @@ class Graceful:
 
     def again(self, failure: Failure) -> Retry | None:
         """Another try, if there is hope and time for one; after the last, the other model."""
-        if not _degrades(failure):
+        if not _degrades(failure) or failure.scope == "loop":
             return None
         second = self.settings.failover
         if self.settings.retries:

@@ -142,6 +142,7 @@ def _error(entry: Entry) -> list[str]:
         "category": entry.get("error_category"),
         "at": entry.get("location"),
         "request": entry.get("request_id"),
+        "trace": entry["context"].get("trace_id"),
         "fingerprint": entry["fingerprint"],
     }
     return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]

@@ -139,7 +139,7 @@ def test_a_rolling_restart_under_load_loses_no_request(folder: Path, docs: Path)
         finally:
             done.set()
         statuses = [status for each in clients for status in each.result()]
-        assert len(statuses) > 8
+        assert len(statuses) >= len(clients)
         assert set(statuses) == {200}
         answered = Counter(line["request_id"] for line in services[0].log if line["saved"])
         assert set(answered.values()) == {1}

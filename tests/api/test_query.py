@@ -194,10 +194,12 @@ def test_a_header_cannot_be_smuggled_in(service: Service) -> None:
 def test_health_and_readiness_are_open_and_leave_no_line(service: Service) -> None:
     before = len(service.log)
     assert service.http.get("/health").json()["status"] == "ok"
-    assert service.http.get("/ready").json() == {
-        "ready": True,
-        "checks": {"index": "ok", "model": "ok", "queue": "ok", "logs": "ok"},
-    }
+    ready = service.http.get("/ready").json()
+    assert ready["ready"] is True
+    # And the guardrails, where somebody has rules.
+    assert {"index": "ok", "model": "ok", "queue": "ok", "logs": "ok"}.items() <= ready[
+        "checks"
+    ].items()
     for path in ("/health", "/ready"):
         alive = service.http.head(path)
         assert (alive.status_code, alive.content) == (200, b"")

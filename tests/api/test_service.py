@@ -253,6 +253,7 @@ def test_not_ready_when_a_part_is_not(folder: Path, docs: Path) -> None:
             "index": "ok",
             "model": "ok",
             "queue": "failed",
+            "logs": "ok",
         }
         whole = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, whole)

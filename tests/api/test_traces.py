@@ -12,6 +12,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from interventions import InterventionQueue
+from interventions.times import utc_now
+from interventions.view.description import as_markdown
 from tests.answers import every_phase_by_model, script
 from tests.api.service import model_flags, serving
 from tests.servers.model_server import ModelServer, status
@@ -60,6 +63,7 @@ def collector() -> Iterator[Collector]:
     started = Collector()
     yield started
     started.server.shutdown()
+    started.server.server_close()
 
 
 def attributes(span: Span) -> dict[str, str | int]:
@@ -109,7 +113,11 @@ def test_a_failed_span_names_its_intervention_and_that_the_trace(
     turn, failed = (
         collector.named(name) for name in ("invoke_workflow unified-flow", "phase synthesis")
     )
-    assert waiting["context"]["trace_id"] == turn.trace_id.hex()
+    trace_id = turn.trace_id.hex()
+    assert waiting["context"]["trace_id"] == trace_id
+    # What the monitor copies, too.
+    entry = InterventionQueue(folder).find(waiting["id"])
+    assert f"trace {trace_id}" in as_markdown(entry, [], [], utc_now())
     about = attributes(failed)
     assert about["unified_flow.intervention.id"] == waiting["id"]
     assert about["error.type"] == "HTTPStatusError"

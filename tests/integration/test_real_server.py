@@ -25,6 +25,8 @@ from tests.answers import QUESTION, every_phase_by_model, open_entries
 from tests.servers.model_server import ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.api.readiness import Readiness
+from unified_flow.api.running_turns import Progress
+from unified_flow.api.upkeep import Upkeep
 from unified_flow.cli.doctor import Finding, check_all
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.openai.model import OpenAIModel
@@ -115,7 +117,7 @@ def test_a_wrong_key(home: Path, server: LocalServer) -> None:
     assert "critical, P1" in said
     assert "category llm_error" in said
     assert f"401 Unauthorized from the model server {server.start().url}: Invalid API Key" in said
-    assert "hint: Check the key" in said
+    assert "Hint Check the key" in said
     assert "wrong-key" not in said
 
 
@@ -131,9 +133,9 @@ def test_a_prompt_that_does_not_fit_and_one_that_leaves_no_room(
         assert found, said
         assert f"({CONTEXT_TOKENS} tokens)" in said
         assert "phase query_analyzer" in said
-        assert "hint: Start the server with a larger context (llama.cpp: -c" in said
-        assert '"asked": "local"' in said
-        assert '"answer_tokens_at_most": 600' in said
+        assert "Hint Start the server with a larger context (llama.cpp: -c" in said
+        assert "model_call: asked: local" in said
+        assert "answer_tokens_at_most: 600" in said
         return int(found[1])
 
     many, fewer = tokens(950), tokens(850)
@@ -141,7 +143,7 @@ def test_a_prompt_that_does_not_fit_and_one_that_leaves_no_room(
     said = fails(home, "7 " * int(850 - (fewer - CONTEXT_TOKENS + 20) / each))
     assert "the server's context is full with" in said
     assert "of the 600 that the answer may have" in said
-    assert "hint: Start the server with a larger context" in said
+    assert "Hint Start the server with a larger context" in said
 
 
 def test_a_server_killed_while_it_streams_and_then_not_there(
@@ -163,10 +165,10 @@ def test_a_server_killed_while_it_streams_and_then_not_there(
     assert "category llm_error" in said
     assert "peer closed connection" in said
     assert "✓ coordinator ✗ synthesis · validation" in said
-    assert "hint: The connection broke off: the model server's own log says why." in said
+    assert "Hint The connection broke off: the model server's own log says why." in said
     said = fails(home, docs=docs)
     assert "ConnectError" in said
-    assert "hint: Start the model server, or mend the base URL" in said
+    assert "Hint Start the model server, or mend the base URL" in said
 
 
 def test_a_server_killed_while_it_answers_at_once(home: Path, killed: LocalServer) -> None:
@@ -177,7 +179,7 @@ def test_a_server_killed_while_it_answers_at_once(home: Path, killed: LocalServe
     said = fails(home)
     watching.join()
     assert "RemoteProtocolError: Server disconnected without sending a response" in said
-    assert "hint: The connection broke off" in said
+    assert "Hint The connection broke off" in said
 
 
 def _kill_when_asked(pid: int) -> None:
@@ -304,7 +306,8 @@ def test_under_time_outs_too_a_server_that_is_down_is_not_ready(home: Path) -> N
     async def check() -> dict[str, str]:
         services = wire(home, model="m", base_url=refused_url(), policy="graceful")
         try:
-            return dict(await Readiness().checks(services))
+            ready = Readiness(Upkeep(services), Progress(1.0))
+            return dict(await ready.checks(services))
         finally:
             await services.aclose()
 

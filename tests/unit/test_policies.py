@@ -47,7 +47,6 @@ OUTSIDE_THE_TABLE = (
     failure(errors.ConfigError("no key"), "llm"),
     failure(errors.ToolNotFoundError("x"), "answer_pipeline", "coordinator"),
     failure(errors.DraftRejectedError("x"), "answer_pipeline", "validation"),
-    failure(errors.LimitReachedError("model_calls", 25, 25), "answer_pipeline"),
     failure(refusal(429), "answer_pipeline", "coordinator"),
     failure(ZeroDivisionError(), "answer_pipeline"),
     failure(errors.RetrievalError("the session store"), "answer_pipeline", "save"),
@@ -58,6 +57,13 @@ OUTSIDE_THE_TABLE = (
 def test_what_the_table_does_not_name_halts_as_under_fail_fast(outside: Failure) -> None:
     policy = Graceful(GracefulSettings(retries=5, failover="second"))
     assert action(policy, outside) == Stop("halt") == action(FailFast(), outside)
+
+
+def test_a_loop_without_end_degrades_and_is_not_tried_again() -> None:
+    endless = failure(errors.LimitReachedError("model_calls", 25, 25), "answer_pipeline")
+    policy = Graceful(GracefulSettings(retries=5, failover="second"))
+    assert action(policy, endless) == Stop("degrade")
+    assert action(FailFast(), endless) == Stop("halt")
 
 
 @pytest.mark.parametrize("known", [failure(TIMEOUT), failure(GONE, "retriever"), failure(UP)])

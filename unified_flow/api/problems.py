@@ -259,13 +259,15 @@ def _degraded(
     if error.code == "RATE_LIMITED":
         key = "status_429" if rate is not None else "RATE_LIMITED"
         return replace(problem, message_key=key, rate=rate)
+    generates = error.scope in ("model", "loop")
+    text = "model" if generates else error.scope
     problem = replace(
         problem,
         kind="InternalRagError" if error.scope == "pipeline" else problem.kind,
-        message_key=f"graceful_{error.scope}" if error.scope != "other" else "unavailable",
+        message_key=f"graceful_{text}" if text != "other" else "unavailable",
         status=HTTPStatus.SERVICE_UNAVAILABLE,
     )
-    if error.scope != "model" or not sources:
+    if not generates or not sources:
         return problem
     metadata = {
         "confidence_score": 0.0,
