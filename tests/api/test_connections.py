@@ -9,13 +9,15 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from tests import forked
-from tests.api.service import Service, serving
+from tests.api.service import Service, serving, until
 from unified_flow.api.connections import Connections, max_connections
 from unified_flow.api.server import config_of, listen
 from unified_flow.config.tables import ServeSettings
@@ -99,6 +101,69 @@ def test_whoever_asks_gets_in_among_those_who_do_not(crowded: Service) -> None:
         for _ in range(3):
             assert httpx.get(f"{crowded.url}/health", timeout=WAIT_S).status_code == 200
     assert "Traceback" not in (crowded.home / "stderr.txt").read_text()
+
+
+def test_whoever_reads_gets_in_among_those_who_do_not() -> None:
+    async def run() -> bytes:
+        stuck = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await asyncio.Event().wait()
+
+        class Talkative(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                self.transport = transport
+                self.address = transport.get_extra_info("peername")
+
+            def data_received(self, data: bytes) -> None:
+                scope = {"type": "http", "client": self.address}
+                self.request = asyncio.ensure_future(connections.tracked(app)(scope, None, None))
+                asyncio.get_running_loop().call_later(0, self.transport.write, bytes(1 << 25))
+
+            def pause_writing(self) -> None:
+                stuck.set()
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                self.request.cancel()
+
+        connections = Connections(most=1, head_s=WAIT_S, malformed=lambda client, scope: b"")
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(connections.around(Talkative), "127.0.0.1", 0)
+        place = server.sockets[0].getsockname()
+        async with server:
+            _, greedy = await asyncio.open_connection(*place)
+            greedy.write(b"GET")
+            await asyncio.wait_for(stuck.wait(), WAIT_S)
+            reader, writer = await asyncio.open_connection(*place)
+            writer.write(b"GET")
+            got = await asyncio.wait_for(reader.readexactly(100), WAIT_S)
+            greedy.close()
+            writer.close()
+        return got
+
+    assert asyncio.run(run()) == bytes(100)
+
+
+def test_those_who_have_left_in_the_middle_take_nobodys_place(tmp_path: Path) -> None:
+    most = 8
+    head = b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    settings = f"[serve]\nbody_timeout_s = 60\nmax_connections = {most}\n"
+    with serving(tmp_path / "home", settings=settings) as service, ExitStack() as stack:
+        for _ in range(most):
+            with _connect(service) as connection:
+                connection.sendall(head)
+        until(lambda: len(service.log) == most, "they do not end")
+        oldest, *_ = [stack.enter_context(_connect(service)) for _ in range(most + 1)]
+        assert _rest(oldest) == b""
+
+
+def test_what_clients_send_is_not_said_on_stderr(crowded: Service) -> None:
+    upgrade = b"Connection: upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    for sent in (b"no http\r\n\r\n", HEAD + upgrade):
+        with _connect(crowded) as connection:
+            connection.sendall(sent)
+            assert _rest(connection).startswith(b"HTTP/1.1 ")
+    assert (crowded.home / "stderr.txt").read_text() == ""
 
 
 @pytest.mark.parametrize(

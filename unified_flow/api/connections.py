@@ -33,7 +33,8 @@ class Connections:
     head_s: float
     malformed: Callable[[str, Scope | None], bytes]
     _by_address: dict[Any, Connection] = field(default_factory=dict)
-    _idle: dict[Connection, None] = field(default_factory=dict)  # no request yet, oldest first
+    # Without a request, or without reading their answer; oldest first.
+    _idle: dict[Connection, None] = field(default_factory=dict)
 
     def around(self, make_protocol: MakeProtocol) -> MakeProtocol:
         """A maker of protocols, for the server to call in place of its own."""
@@ -67,11 +68,12 @@ class Connections:
             next(iter(self._idle), connection).transport.abort()
 
     def remove(self, connection: Connection) -> None:
-        self._by_address.pop(connection.address, None)
+        if self._by_address.get(connection.address) is connection:
+            del self._by_address[connection.address]
         self._idle.pop(connection, None)
 
     def set_idle(self, connection: Connection, *, idle: bool) -> None:
-        if idle:
+        if idle and self._by_address.get(connection.address) is connection:  # not lost meanwhile
             self._idle[connection] = None
         else:
             self._idle.pop(connection, None)
@@ -89,6 +91,7 @@ class Connection(asyncio.Protocol):
         self._scope: Scope | None = None  # of the request that is being answered
         self._reading = False
         self._refused = False
+        self._unread = False  # more has been written than the client takes
         self.address: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -96,8 +99,8 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self.address = tuple((transport.get_extra_info("peername") or (id(self),))[:2])
         self._protocol.connection_made(_Refusing(self))  # type: ignore[arg-type]  # delegates
-        self._await_head()
         self._connections.add(self)
+        self._await_head()
 
     def data_received(self, data: bytes) -> None:
         if self._scope is None and self._deadline is None:
@@ -117,9 +120,13 @@ class Connection(asyncio.Protocol):
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
+        self._unread = True
+        self._say_whether_idle()
         self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
+        self._unread = False
+        self._say_whether_idle()
         self._protocol.resume_writing()
 
     def begin_request(self, scope: Scope) -> None:
@@ -128,7 +135,7 @@ class Connection(asyncio.Protocol):
 
     def end_request(self) -> None:
         self._scope = None
-        self._connections.set_idle(self, idle=True)
+        self._say_whether_idle()
 
     def write(self, data: bytes) -> None:
         """What the server writes while it reads is its refusal of bytes that are no HTTP: ours
@@ -148,13 +155,16 @@ class Connection(asyncio.Protocol):
         self.transport.write(self._connections.malformed(client, self._scope))
         self.transport.close()
 
+    def _say_whether_idle(self) -> None:
+        self._connections.set_idle(self, idle=self._scope is None or self._unread)
+
     def _await_head(self) -> None:
-        self._connections.set_idle(self, idle=True)
+        self._say_whether_idle()
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._connections.head_s, self.transport.abort)
 
     def _head_arrived(self) -> None:
-        self._connections.set_idle(self, idle=False)
+        self._say_whether_idle()
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -65,6 +65,7 @@ def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -
         ws="none",
         backlog=BACKLOG,
         log_config=None,
+        log_level="error",  # a warning is what a client sent: it is in the query log, and bounded
         access_log=False,
         server_header=False,
         date_header=True,
