@@ -1517,7 +1517,7 @@ export interface components {
         RecoveredTurn: {
             /**
              * Outcome
-             * @description skipped: the first one failed, or it runs again elsewhere
+             * @description skipped: the first one failed, or another process has gone on with it
              * @enum {string}
              */
             outcome: "passed" | "failed" | "skipped";

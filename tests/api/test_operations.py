@@ -54,9 +54,41 @@ def test_what_a_killed_service_was_at_is_told_and_recovered_over_http(
             recovered = service.triage("POST", "/turns/recover", json={"by": "ada"}).json()["turns"]
             assert [turn["outcome"] for turn in recovered] == ["passed"] * 3
             assert {turn["status"] for turn in recovered} == {"answered"}
+            answered = [line["turn_id"] for line in service.log if line["status"] == "answered"]
+            assert sorted(answered) == sorted(turn["turn_id"] for turn in recovered)
             again = service.triage("POST", "/turns/recover", json={}).json()
             assert again == {"turns": []}
             assert service.triage("GET", "/interventions").json()["interventions"] == []
+
+
+def test_two_services_that_recover_at_once_share_the_turns(folder: Path, docs: Path) -> None:
+    with ModelServer(script(reflection=hang())) as model, ThreadPoolExecutor() as pool:
+        flags = model_flags(model.url)
+        with serving(folder, *flags, docs=docs, settings=SETTINGS) as service:
+            for number in range(4):
+                pool.submit(ask_in_vain, service, f"s{number}")
+            until(lambda: model.phases.count("reflection") == 4, "the turns do not run")
+            service.process.kill()
+            service.process.wait()
+        with (
+            serving(folder, *flags, docs=docs, settings=SETTINGS) as one,
+            serving(folder, *flags, docs=docs, settings=SETTINGS) as other,
+        ):
+            pool.submit(ask_in_vain, other, "alive")
+            until(lambda: model.phases.count("reflection") == 5, "the turn does not run")
+            model.script = script(planner=[SEARCH, COMPLETE] * 4)
+            recovered = list(
+                pool.map(
+                    lambda each: each.triage("POST", "/turns/recover", json={}).json()["turns"],
+                    (one, other),
+                )
+            )
+            outcomes = [(turn["turn_id"], turn["outcome"]) for turns in recovered for turn in turns]
+            passed = sorted(turn for turn, outcome in outcomes if outcome == "passed")
+            assert passed == [1, 2, 3, 4]
+            assert {outcome for _, outcome in outcomes} <= {"passed", "skipped"}
+            assert one.triage("GET", "/turns/5").json()["status"] == "running"
+            assert one.triage("GET", "/interventions").json()["interventions"] == []
 
 
 def test_a_failed_turn_goes_on_by_its_number(folder: Path, docs: Path) -> None:

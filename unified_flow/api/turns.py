@@ -20,6 +20,7 @@ from unified_flow.api.running_turns import unless_cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.outcome import outcome_of
+from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases.errors import PhaseError
@@ -116,9 +117,10 @@ async def ask(
 
 
 async def retry(
-    state: AppState, exchange: HttpExchange, turn_id: int, request: ResumeRequest
+    state: AppState, turn_id: int, request: ResumeRequest, log: LogRequest | None = None
 ) -> ResumeResult:
     """How the turn of an intervention went on; past the failed phase the intervention is closed.
+    `log` takes the line of the query log, else its file does.
 
     Raises ProblemError if it fails again, and what `problems.PROBLEM_OF` knows if it cannot go on.
     """
@@ -129,9 +131,7 @@ async def retry(
         suits = turn.asked_with == flow.services.asked_with
         own = flow if suits else await asyncio.to_thread(flow_for, turn, flow.services.home)
         async with nullcontext() if suits else own:
-            resuming = resume_turn(
-                own, turn_id, request, observer=state.metrics.observe, log=exchange.set_turn_line
-            )
+            resuming = resume_turn(own, turn_id, request, observer=state.metrics.observe, log=log)
             resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the fault is the turn's, not the request's

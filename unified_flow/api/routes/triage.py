@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
@@ -21,12 +22,12 @@ from interventions.view.groups import entry_view
 from interventions.view.query import parse
 from unified_flow.api import problems
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep, require_triage_token
-from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
 from unified_flow.engine.dead_turns import report_dead_turns
 from unified_flow.engine.telemetry.query_log import PhaseLine
+from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
 from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest
@@ -161,7 +162,7 @@ class ResumeTurnRequest(BaseModel):
 class RecoveredTurn(BaseModel):
     turn_id: int
     outcome: Literal["passed", "failed", "skipped"] = Field(
-        description="skipped: the first one failed, or it runs again elsewhere"
+        description="skipped: the first one failed, or another process has gone on with it"
     )
     status: str | None = Field(default=None, description="of a turn that passed")
 
@@ -217,9 +218,7 @@ def show_turn(
 
 
 @router.post("/turns/recover", responses=errors(408, 413, 415, 422))
-async def recover_turns(
-    request: Request, state: StateDep, exchange: ExchangeDep, body: ResumeTurnRequest
-) -> Recovery:
+async def recover_turns(request: Request, state: StateDep, body: ResumeTurnRequest) -> Recovery:
     """Let every turn go on that was cut off: its process died, or it was stopped. One goes first;
     if it fails again, the others wait. Turns whose process died are reported as a failure."""
     services = state.services
@@ -230,10 +229,10 @@ async def recover_turns(
     async def all_of_them() -> Recovery:
         recovered: list[RecoveredTurn] = []
         for turn_id in ids:
-            go_on = not recovered or recovered[0].outcome != "failed"
+            tried = [each.outcome for each in recovered if each.outcome != "skipped"]
             recovered.append(
-                await _recovered(state, exchange, turn_id, body)
-                if go_on
+                await _recovered(state, turn_id, body)
+                if not tried or tried[0] == "passed"
                 else RecoveredTurn(turn_id=turn_id, outcome="skipped")
             )
         return Recovery(turns=recovered)
@@ -241,16 +240,25 @@ async def recover_turns(
     return await state.running.while_connected(all_of_them(), request.receive)
 
 
-async def _recovered(
-    state: AppState, exchange: HttpExchange, turn_id: int, body: ResumeTurnRequest
-) -> RecoveredTurn:
+async def _recovered(state: AppState, turn_id: int, body: ResumeTurnRequest) -> RecoveredTurn:
     try:
-        resumed = await retry(state, exchange, turn_id, body.to_resume)
+        resumed = await retry(state, turn_id, body.to_resume)
     except (TurnBusyError, NoSuchTurnError):
         return RecoveredTurn(turn_id=turn_id, outcome="skipped")
-    except (ProblemError, NotResumableError):
+    except NotResumableError:
+        done = await _has_ended(state, turn_id)
+        return RecoveredTurn(turn_id=turn_id, outcome="skipped" if done else "failed")
+    except ProblemError:
         return RecoveredTurn(turn_id=turn_id, outcome="failed")
     return RecoveredTurn(turn_id=turn_id, outcome="passed", status=resumed.status)
+
+
+async def _has_ended(state: AppState, turn_id: int) -> bool:
+    """Whether another process has let it go on meanwhile, to its end."""
+    with suppress(RetrievalError):  # it is damaged
+        turn = await TurnArchive(state.services.turns).load(turn_id)
+        return turn is not None and turn.status not in ("running", "interrupted")
+    return False
 
 
 @router.post("/turns/{turn}/resume", responses=errors(404, 408, 409, 413, 415, 422, 429))
@@ -263,7 +271,7 @@ async def resume(
 ) -> RetriedTurn:
     """Let a turn go on that failed or was cut off. 409 if it fails again, runs, or cannot go on."""
     resumed = await state.running.while_connected(
-        retry(state, exchange, turn, body.to_resume), request.receive
+        retry(state, turn, body.to_resume, exchange.set_turn_line), request.receive
     )
     return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
 
@@ -358,7 +366,7 @@ async def retry_turn(
         via=VIA,
         answer=body.note,
     )
-    turn = retry(state, exchange, entry["turn_id"], resume)
+    turn = retry(state, entry["turn_id"], resume, exchange.set_turn_line)
     resumed = await state.running.while_connected(turn, request.receive)
     return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
 
