@@ -129,3 +129,10 @@ def test_a_collector_that_is_away_costs_no_answer(folder: Path, docs: Path) -> N
     settings = '[telemetry]\notlp_endpoint = "http://127.0.0.1:9/v1/traces"\n'
     with serving(folder, docs=docs, settings=settings) as service:
         assert service.ask().status_code == 200
+
+
+def test_opentelemetrys_own_switch_turns_it_off(collector: Collector, folder: Path) -> None:
+    off = {"OTEL_SDK_DISABLED": "true"}
+    with serving(folder, settings=collector.settings, env=off) as service:
+        assert service.ask().status_code == 200
+    assert collector.spans == []

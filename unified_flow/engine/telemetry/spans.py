@@ -92,10 +92,11 @@ class _TurnSpans:
         self._tools: dict[int, Span] = {}
 
     @property
-    def traceparent(self) -> str:
+    def traceparent(self) -> str | None:
+        """None where OTEL_SDK_DISABLED turns OpenTelemetry off."""
         carrier: dict[str, str] = {}
         _PROPAGATOR.inject(carrier, trace.set_span_in_context(self._phase or self._turn))
-        return carrier[HEADER]
+        return carrier.get(HEADER)
 
     def observe(self, event: events.Observed) -> None:
         match event:
