@@ -26,6 +26,7 @@ logger = logging.getLogger("unified_flow")
 
 CATCH_UP_S = 5.0
 PRUNE_S = 86_400.0
+FIRST_PRUNE_S = 600.0  # so that one which is started every night lets go of something, too
 QUIET_S = 10.0  # between two lines of one kind on stderr
 _WATCHED = ("unified_flow", "interventions")
 
@@ -69,16 +70,16 @@ class Upkeep:
 
     services: Services
     waiting: int = 0
-    _pruned_at: float = field(default_factory=monotonic)
+    _prune_at: float = field(default_factory=lambda: monotonic() + FIRST_PRUNE_S)
 
     async def run(self) -> None:
         """Until it is cancelled."""
         while True:
             await asyncio.sleep(CATCH_UP_S)
             await asyncio.to_thread(self.catch_up)
-            if monotonic() - self._pruned_at > PRUNE_S:
-                self._pruned_at = monotonic()
-                await asyncio.to_thread(self._prune)
+            if monotonic() >= self._prune_at:
+                self._prune_at = monotonic() + PRUNE_S
+                await asyncio.to_thread(self.prune)
 
     def catch_up(self) -> None:
         """Write what waits, and put failures that found no room, as `interventions drain` does."""
@@ -90,6 +91,9 @@ class Upkeep:
                 if put:
                     logger.warning("%d failures that had found no room are in the queue", len(put))
 
-    def _prune(self) -> None:
-        with suppress(QueueError, UnifiedFlowError, OSError):
+    def prune(self) -> None:
+        """What fails is said: the disk fills up meanwhile."""
+        try:
             prune(self.services.home)
+        except (QueueError, UnifiedFlowError, OSError) as exc:
+            logger.error("what [retention] does not keep could not be removed: %s", exc)
