@@ -66,6 +66,10 @@ def test_a_limit_counts_the_users_of_a_client_and_not_its_address(guarded: Servi
         for _ in range(2)
     ]
     assert statuses == [200, 429]
+    for user, expected in (("dora", 200), ("emil", 200), ("dora", 429)):
+        asked = {"question": "What is a topic?", "user_id": user}
+        streamed = guarded.http.get("/query/stream", params=asked, headers=bearer(CLIENT))
+        assert streamed.status_code == expected
 
 
 def test_tokens_change_without_a_restart(guarded: Service) -> None:

@@ -102,6 +102,20 @@ def test_a_browsers_event_source_gets_the_stream_once(service: Service) -> None:
     assert (again.status_code, again.content) == (204, b"")
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}],
+    ids=["an event source", "an image"],
+)
+def test_a_page_of_another_site_cannot_ask(headers: dict[str, str], service: Service) -> None:
+    asked = {"question": "What is a topic?", "session_id": "of somebody else"}
+    refused = service.http.get("/query/stream", params=asked, headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (403, "VALIDATION_ERROR")
+    assert service.log[-1]["turn_id"] is None
+    own = service.http.get("/query/stream", params=asked, headers={"Sec-Fetch-Site": "same-origin"})
+    assert own.status_code == 200
+
+
 def test_a_stream_that_cannot_begin_has_a_status(service: Service) -> None:
     assert service.http.get("/query/stream", params={"question": " "}).status_code == 400
     assert service.http.get("/query/stream").status_code == 422

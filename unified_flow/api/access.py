@@ -32,9 +32,9 @@ _SECONDS: dict[Per, float] = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 class TokenList:
     """Bearer tokens with the names of their clients: from `file`, or one from `variable`.
 
-    The file holds a token alone, or lines `NAME TOKEN`, and comments after `#`; a name may stand
-    twice, while its token is being changed. It is read again once it has changed; what then cannot
-    be read or used leaves the tokens as they were, and is an error in the log.
+    The file holds a token alone, or lines `NAME TOKEN`, and comments, which begin with `#`; a name
+    may stand twice, while its token is being changed. It is read again once it has changed; what
+    then cannot be read or used leaves the tokens as they were, and is an error in the log.
     """
 
     def __init__(self, variable: str, file: Path | None) -> None:

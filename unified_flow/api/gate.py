@@ -13,7 +13,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -74,7 +74,7 @@ class Gate:
             body = await self._body(scope, headers, receive)
             exchange.question_body = body if exchange.is_question else None
             if in_body:
-                limited = self._limited(exchange, user_of(body or b""))
+                limited = self._limited(exchange, _user_of(scope, body))
             if limited:
                 raise ProblemError(limited)
             await self.app(scope, _replayed(body, receive), response)
@@ -89,6 +89,8 @@ class Gate:
         host = _host_name(headers.get("host", ""))
         if self._hosts and host not in self._hosts:  # DNS rebinding by a page elsewhere
             return problems.of_status(HTTPStatus.FORBIDDEN)
+        if exchange.is_question and exchange.method == "GET" and self._is_another_sites(headers):
+            return problems.of_status(HTTPStatus.FORBIDDEN)
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy may end the body elsewhere, and take its rest for a request (RFC 9112, 6.1).
             return problems.broken()
@@ -100,6 +102,15 @@ class Gate:
                 return problems.limited("unauthorized", retry_after_s=wait_s)
             return problems.of_status(HTTPStatus.UNAUTHORIZED)
         return None
+
+    def _is_another_sites(self, headers: Headers) -> bool:
+        """Whether a page of another site has a browser ask: a GET has no preflight, and an image
+        could ask, too, which names no origin (Fetch Metadata)."""
+        origin, allowed = headers.get("origin"), self._settings.cors_origins
+        if origin in allowed or "*" in allowed:
+            return False
+        site = headers.get("sec-fetch-site")
+        return origin is not None or site in ("cross-site", "same-site")
 
     def _limited(self, exchange: HttpExchange, user: str) -> Problem | None:
         """Only questions count: those of an address, or of each user of a client that has a
@@ -264,14 +275,17 @@ def _host_name(header: str) -> str:
     return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
 
 
-def user_of(body: bytes) -> str:
+def _user_of(scope: Scope, body: bytes | None) -> str:
     """The user that a question names: `user_id`, or `user` in OpenAI's form."""
+    if body is None:
+        return QueryParams(scope["query_string"]).get("user_id", "")[:MAX_ID_CHARS]
     try:
         question = json.loads(body)
     except (ValueError, RecursionError):
         return ""
     named = question if isinstance(question, dict) else {}
-    return str(named.get("user_id") or named.get("user") or "")[:MAX_ID_CHARS]
+    user = named.get("user_id") or named.get("user")
+    return user[:MAX_ID_CHARS] if isinstance(user, str) else ""
 
 
 async def _read(receive: Receive, most: int) -> bytes:

@@ -27,10 +27,10 @@ _OPENAI_TYPES = {"VALIDATION_ERROR": "invalid_request_error", "RATE_LIMITED": "r
 
 @dataclass
 class HttpExchange:
-    """`caller` is the name of the token that it came with, `query` its query string. `client` (the
-    address, for limits) and `question_body` (to recognise a retry) are written nowhere. `turn_line`
-    is the turn's line of the query log; it waits for the response. `problem` may also be an error
-    event of a stream whose `status` is 200."""
+    """`caller` is the name of the token that it came with. `client` (the address, for limits) and
+    `question_body` (to recognise a retry) are written nowhere. `turn_line` is the turn's line of
+    the query log; it waits for the response. `problem` may also be an error event of a stream whose
+    `status` is 200."""
 
     request_id: str
     client: str
