@@ -17,13 +17,15 @@ _SHOWN_IN_SECONDS = timedelta(minutes=1)
 @dataclass(frozen=True)
 class Column:
     """`size` is the most it takes, 0 for whatever is left; below `from_width` it is not shown. With
-    `least` it takes what its cells need, nothing if all are empty, and gives up to that much."""
+    `least` it takes what its cells need, nothing if all are empty, and gives up to that much. A
+    click on the title runs `action`, one of the screen."""
 
     title: str
     size: int
     least: int = 0
     right: bool = False
     from_width: int = 0
+    action: str = ""
 
     @property
     def is_figure(self) -> bool:

@@ -15,7 +15,7 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
@@ -33,7 +33,7 @@ from monitor.core.app_state import (
     apply,
     explain_conflicts,
 )
-from monitor.widgets.keys import hidden_key, key
+from monitor.widgets.keys import key
 
 Job = Callable[[], ChangeOutcome]
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
@@ -114,8 +114,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
             "Go on with the entry as somebody else has changed it",
             id="form.go-on",
         ),
-        hidden_key("pageup", "scroll(-1)", "Up", "What is above", id="form.up"),
-        hidden_key("pagedown", "scroll(1)", "Down", "What is below", id="form.down"),
     ]
 
     def __init__(
@@ -136,7 +134,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self._focused: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="form", classes="box"):
+        with VerticalScroll(id="form", classes="box", can_focus=False):
             yield Static(id="form-entries", markup=False)
             yield Static(id="form-remark", markup=False)
             yield from self.fields()
@@ -188,7 +186,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def show_targets(self) -> None:
         """A line each, as many as there is room for, and the notes."""
-        self.query_one("#form", Vertical).border_title = self.heading()
+        self.query_one("#form", VerticalScroll).border_title = self.heading()
         rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
         most = max(_LEAST_SHOWN, min(_MOST_SHOWN, self.app.size.height - rest))
         lines = _target_lines(self.entries[:most])
@@ -296,11 +294,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
             problem.display = bool(text)
             self.show_targets()
         problem.update(text)
-        self.call_after_refresh(self.query_one("#form", Vertical).scroll_end, animate=False)
-
-    def action_scroll(self, direction: int) -> None:
-        box = self.query_one("#form", Vertical)
-        box.scroll_relative(y=direction * max(box.size.height - 2, 1))
+        self.call_after_refresh(self.query_one("#form", VerticalScroll).scroll_end, animate=False)
 
     def action_cancel(self) -> None:
         """While it works: begin no further one; once more: leave it to end by itself."""

@@ -21,8 +21,11 @@ from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
+from monitor.screens.tab import Tab
 from monitor.screens.turns_tab import as_entry
+from monitor.widgets.detail_view import DetailView
 from monitor.widgets.part import Part, text_of
+from monitor.widgets.row_list import RowList
 
 # What does the same as a command here, where it is not the form of that name.
 _DOES = {
@@ -54,35 +57,65 @@ def _form(name: str) -> type[Form]:
 
 
 class EntryScreen(Screen[None]):
+    tab: Tab  # that is shown
+
     def __init__(self, state: AppState) -> None:
         super().__init__()
         self.state = state
         self.read_only = ""
         self._applicable: object = None
 
-    def targets(self) -> Sequence[Entry]:
-        """What a key acts on now: the marked ones, else the one under the cursor."""
+    # What a key acts on
+
+    @property
+    def rows(self) -> RowList:
         raise NotImplementedError
 
-    def current(self) -> Entry | None:
-        """The entry under the cursor."""
-        raise NotImplementedError
+    @property
+    def detail(self) -> DetailView:
+        return self.query_one("#detail", DetailView)
+
+    @property
+    def is_reading(self) -> bool:
+        """The detail has the keys, and stays on what it shows whatever happens to the list."""
+        return self.focused is self.detail
+
+    def entries_under_cursor(self) -> Sequence[Entry]:
+        return self.tab.entries(self.rows.cursor_key or "")
+
+    @property
+    def row(self) -> str:
+        return (self.detail.key if self.is_reading else "") or self.rows.cursor_key or ""
 
     def row_text(self) -> Sequence[Part]:
-        """Of a row that is no entry, what can be copied."""
-        raise NotImplementedError
+        """A row that is no entry, whole."""
+        return self.tab.row_text(self.row)
 
     def turn(self) -> LiveTurn | None:
-        """The turn under the cursor, where rows are turns."""
-        return None
+        return self.tab.turn(self.row)
 
     def turn_to_resume(self) -> LiveTurn | None:
         turn = self.turn()
         return turn if turn and turn["status"] == "interrupted" else None
 
-    def target_note(self) -> str:
+    def current(self) -> Entry | None:
+        read = self.detail.entry if self.is_reading else None
+        return read or next(iter(self.entries_under_cursor()), None)
+
+    def targets(self) -> Sequence[Entry]:
+        """The one that is read, else the marked ones, else those of the row."""
+        if self.is_reading and self.detail.entry is not None:
+            return [self.detail.entry]
+        return self.tab.marked_entries() or self.entries_under_cursor()
+
+    def _target_note(self) -> str:
         """What a form should say of the targets."""
-        return ""
+        if self.is_reading:
+            return ""
+        hidden = self.tab.count_hidden_marks(self.state.clock())
+        count = 0 if self.tab.marked_entries() else len(self.entries_under_cursor())
+        alike = f"the row stands for all {count} of one cause" if count > 1 else ""
+        return f"{hidden} of them are marked but not shown by the filter" if hidden else alike
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
         """Show entries that were just changed from here, before the file is read again."""
@@ -134,7 +167,7 @@ class EntryScreen(Screen[None]):
             return
         if turn:
             name, fitting = "resume", [as_entry(turn, self.state.clock())]
-        form = _form(name)(self.state, queue, fitting, self.target_note())
+        form = _form(name)(self.state, queue, fitting, self._target_note())
         report = self._changed if form.CHANGES else self._reported
         form.report_late = report
         self.app.push_screen(form, report)
@@ -271,22 +304,20 @@ class EntryScreen(Screen[None]):
         found += [f"unified-flow turns show {turn_id}"] if turn_id else []
         return found
 
-    def action_commands(self) -> None:
-        found = self._commands()
-
-        def chosen(choice: tuple[str, int] | None) -> None:
-            if choice is None:
-                return
-            word, command = choice[0], found[choice[1]]
-            if word == "choose":  # it is copied as it works in any folder
-                self.copy(lambda: for_home(command, self.state.source.home), command)
-            else:
-                name = command.split()[1]
-                self.call_later(self.app.run_action, _DOES.get(name, f"form('{name}')"), self)
-
+    @work(group="menu", exclusive=True)
+    async def action_commands(self) -> None:
         from monitor.forms.menu import CommandMenu  # late, like every form
 
-        self.app.push_screen(CommandMenu("Go on with", found), chosen)
+        found = self._commands()
+        choice = await self.app.push_screen_wait(CommandMenu("Go on with", found))
+        if choice is None:
+            return
+        word, command = choice[0], found[choice[1]]
+        if word == "choose":  # it is copied as it works in any folder
+            self.copy(lambda: for_home(command, self.state.source.home), command)
+        else:
+            name = command.split()[1]
+            self.call_later(self.app.run_action, _DOES.get(name, f"form('{name}')"), self)
 
     def _files(self) -> list[tuple[str, Path, int]]:
         """(what it is, its path, the line) of what may have to be mended."""
@@ -305,20 +336,20 @@ class EntryScreen(Screen[None]):
             found.append(("configuration", settings, 1))
         return found
 
-    def action_edit(self) -> None:
-        found = self._files()
-        if len(found) < 2:
-            self._edit(*found[0]) if found else self.notify_once("it names no file")
-            return
-
-        def chosen(choice: tuple[str, int] | None) -> None:
-            if choice is not None:
-                self._edit(*found[choice[1]])
-
+    @work(group="menu", exclusive=True)
+    async def action_edit(self) -> None:
         from monitor.forms.menu import Menu
 
-        lines = [f"{what:13}  " + one_line(f"{file}:{line}") for what, file, line in found]
-        self.app.push_screen(Menu("Open in $EDITOR", lines), chosen)
+        found = self._files()
+        if not found:
+            self.notify_once("it names no file")
+            return
+        choice: tuple[str, int] | None = ("choose", 0)
+        if len(found) > 1:
+            lines = [f"{what:13}  " + one_line(f"{file}:{line}") for what, file, line in found]
+            choice = await self.app.push_screen_wait(Menu("Open in $EDITOR", lines))
+        if choice is not None:
+            self._edit(*found[choice[1]])
 
     def _edit(self, what: str, file: Path, line: int) -> None:
         if not file.is_file():

@@ -49,9 +49,9 @@ class OpenTab(Tab):
         time = first if view.sort is Sort.FIRST else last
         return (
             Column("", 1),
-            Column(severity, 4),
-            Column(time, max(len(time), 5), right=True),
-            Column(count, 4, least=2, right=True),
+            Column(severity, 4, action="sort('severity')"),
+            Column(time, max(len(time), 5), right=True, action="sort('last')"),
+            Column(count, 4, least=2, right=True, action="sort('count')"),
             Column("+", 4, least=2, right=True),
             Column("PHASE", 16, least=10),
             Column("SESSION", 24, least=8),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from textual import work
 from textual.message import Message
@@ -69,38 +70,37 @@ class ReaderScreen(EntryScreen):
 
     @work(thread=True, exclusive=True, group="queue")
     def read_queue(self) -> None:
-        """Ten times a second the stamps of the files; the files themselves when one differs."""
-        worker, source = get_current_worker(), self.state.source
-        last: object = None
-        while not worker.is_cancelled and not self._unmounted.is_set():
-            stamp = source.stamp()
-            changed, last = stamp != last, stamp
-            if changed:
-                self.post_message(QueueRead(source.read()))
-            self._unmounted.wait(_REST_S if changed else _POLL_S)
+        """The stamps of the files many times a second; the files themselves when one differs."""
+        source = self.state.source
+        self._follow(source.stamp, lambda _: QueueRead(source.read()), _POLL_S, _REST_S)
 
     @work(thread=True, exclusive=True, group="pulse")
     def read_pulse(self, look: Look) -> None:
-        read, last = pulse_reader(self.state.source, look, self.state.clock), None
-        while not self._unmounted.is_set():
-            pulse = read()
-            if pulse != last:
-                last = pulse
-                self.post_message(PulseRead(pulse))
-            self._unmounted.wait(_PULSE_S)
+        self._follow(pulse_reader(self.state.source, look, self.state.clock), PulseRead, _PULSE_S)
 
     @work(thread=True, exclusive=True, group="feed")
     def read_feed(self, tab: str, turns: Sequence[int] = ()) -> None:
         """What a tab shows, again and again while it is shown."""
-        worker, state = get_current_worker(), self.state
-        read = feed_reader(tab, state.source, state.clock, self.window, turns)
-        last = None
-        while not worker.is_cancelled and not self._unmounted.is_set():
-            feed = read()
-            if feed != last:
-                last = feed
-                self.post_message(FeedRead(feed))
-            self._unmounted.wait(_FEED_S)
+        state = self.state
+        self._follow(
+            feed_reader(tab, state.source, state.clock, self.window, turns), FeedRead, _FEED_S
+        )
+
+    def _follow(
+        self,
+        read: Callable[[], Any],
+        message: Callable[[Any], Message],
+        pause_s: float,
+        rest_s: float = 0.0,
+    ) -> None:
+        """Posts what is read whenever it differs from the last; rests for longer after that."""
+        worker, last = get_current_worker(), None
+        while not (worker.is_cancelled or self._unmounted.is_set()):
+            found = read()
+            changed, last = found != last, found
+            if changed:
+                self.post_message(message(found))
+            self._unmounted.wait(max(pause_s, rest_s) if changed else pause_s)
 
     @work(thread=True, exclusive=True, group="background")
     def read_background(self, entry: Entry, *, changes: bool) -> None:

@@ -16,7 +16,6 @@ from textual.widgets import ContentSwitcher, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
-from interventions.retry.entry_points import LiveTurn
 from interventions.trends import Window
 from monitor.core.app_state import AppState
 from monitor.core.links import Place, Subject
@@ -24,7 +23,7 @@ from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
 from monitor.core.snapshot import Pulse, Snapshot
 from monitor.forms.form import Form
-from monitor.screens.entry_tabs import SORT_TITLES, HistoryTab, OpenTab
+from monitor.screens.entry_tabs import HistoryTab, OpenTab
 from monitor.screens.log_tab import LogTab
 from monitor.screens.readers import BackgroundRead, FeedRead, PulseRead, QueueRead, ReaderScreen
 from monitor.screens.tab import Tab, notice
@@ -34,7 +33,6 @@ from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
 from monitor.widgets.key_footer import KeyFooter
 from monitor.widgets.keys import TRIAGE
-from monitor.widgets.part import Part
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
@@ -118,7 +116,7 @@ class TriageScreen(ReaderScreen):
         now = self.current()
         if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
             self.read_background(
-                now, changes=self._is_reading
+                now, changes=self.is_reading
             )  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
@@ -149,22 +147,13 @@ class TriageScreen(ReaderScreen):
         return self._pane().list
 
     @property
-    def detail(self) -> DetailView:
-        return self.query_one("#detail", DetailView)
-
-    @property
     def _is_wide(self) -> bool:
         return self.has_class("-wide")
 
-    @property
-    def _is_reading(self) -> bool:
-        """The detail has the keys, and stays on what it shows whatever happens to the list."""
-        return self.focused is self.detail
-
     def _arrange(self) -> None:
-        self.detail.display = self._is_wide or self._is_reading
+        self.detail.display = self._is_wide or self.is_reading
         for part in ("#header", "#tabs", "#panes"):
-            self.query_one(part).display = self._is_wide or not self._is_reading
+            self.query_one(part).display = self._is_wide or not self.is_reading
         self._show_detail()
 
     def show(self) -> None:
@@ -201,37 +190,13 @@ class TriageScreen(ReaderScreen):
             self.detail.show(entry, others, self.state.clock())
         else:
             text = self.row_text()
-            if text or not self._is_reading:  # the row may be gone from the list
-                self.detail.show_text(text, key=self._row)
+            if text or not self.is_reading:  # the row may be gone from the list
+                self.detail.show_text(text, key=self.row)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._arrange)
 
     # The cursor
-
-    def _entries_under_cursor(self) -> Sequence[Entry]:
-        return self.tab.entries(self.rows.cursor_key or "")
-
-    @property
-    def _row(self) -> str:
-        return (self.detail.key if self._is_reading else "") or self.rows.cursor_key or ""
-
-    def current(self) -> Entry | None:
-        read = self.detail.entry if self._is_reading else None
-        return read or next(iter(self._entries_under_cursor()), None)
-
-    def targets(self) -> Sequence[Entry]:
-        if self._is_reading and self.detail.entry is not None:
-            return [self.detail.entry]
-        return self.tab.marked_entries() or self._entries_under_cursor()
-
-    def target_note(self) -> str:
-        if self._is_reading:
-            return ""
-        hidden = self.tab.count_hidden_marks(self.state.clock())
-        count = 0 if self.tab.marked_entries() else len(self._entries_under_cursor())
-        alike = f"the row stands for all {count} of one cause" if count > 1 else ""
-        return f"{hidden} of them are marked but not shown by the filter" if hidden else alike
 
     @on(RowList.Moved)
     def _cursor_moved(self) -> None:
@@ -247,13 +212,13 @@ class TriageScreen(ReaderScreen):
         entry = self.current()
         if entry is None:
             return
-        self.read_background(entry, changes=self._is_reading)
+        self.read_background(entry, changes=self.is_reading)
         if self._is_wide:
             self._clear_new()
 
     def _clear_new(self) -> None:
         """The detail is on the screen: all entries of the row count as looked at."""
-        self.model.new -= {entry["id"] for entry in self._entries_under_cursor()}
+        self.model.new -= {entry["id"] for entry in self.entries_under_cursor()}
 
     @on(RowList.Chosen)
     def _open_detail(self) -> None:
@@ -264,11 +229,7 @@ class TriageScreen(ReaderScreen):
         self.set_focus(self.detail)
         self._clear_new()
         if (entry := self.current()) is not None:
-            self.read_background(entry, changes=self._is_reading)
-
-    def row_text(self) -> Sequence[Part]:
-        """A row that is no entry, whole."""
-        return self.tab.row_text(self._row)
+            self.read_background(entry, changes=self.is_reading)
 
     def action_next_match(self, steps: int) -> None:
         """From the last to the first."""
@@ -276,7 +237,7 @@ class TriageScreen(ReaderScreen):
         if not rows.rows:
             return
         rows.move_to((rows.cursor + steps) % len(rows.rows))
-        if self._is_reading:
+        if self.is_reading:
             self.detail.show_text((), key="")
             self._show_detail()
 
@@ -287,7 +248,7 @@ class TriageScreen(ReaderScreen):
             return self._link(str(parameters[0])) is not None or None
         if action == "window":
             return self.tab.name == TrendsTab.name
-        if action in _ON_THE_LIST and self._is_reading and not self._is_wide:
+        if action in _ON_THE_LIST and self.is_reading and not self._is_wide:
             return False  # it is not in sight
         if action == "sort":
             return self.tab.name == "open" or None
@@ -302,7 +263,7 @@ class TriageScreen(ReaderScreen):
     # Marks, order, pause
 
     def action_mark(self) -> None:
-        self.tab.toggle_marks(self._entries_under_cursor())
+        self.tab.toggle_marks(self.entries_under_cursor())
         self.show()
         self.rows.action_move(1)
 
@@ -318,12 +279,6 @@ class TriageScreen(ReaderScreen):
     def action_sort(self, by: str) -> None:
         self.model.sort(Sort(by))
         self.show()
-
-    @on(RowList.HeadClicked)
-    def _head_clicked(self, message: RowList.HeadClicked) -> None:
-        for sort, title in SORT_TITLES.items():
-            if title == message.title and self.tab.name == "open":
-                self.action_sort(Sort.LAST if sort is Sort.FIRST else sort)
 
     def _foldable(self, whose: str) -> set[str]:
         return self.tab.causes("" if whose == "all" else self.rows.cursor_key or "-")
@@ -366,10 +321,6 @@ class TriageScreen(ReaderScreen):
         names = list(self.tabs)
         await self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
 
-    @on(TabBar.Picked)
-    async def _tab_picked(self, message: TabBar.Picked) -> None:
-        await self.action_tab_to(message.tab)
-
     async def action_tab_to(self, name: str) -> None:
         self._trail.clear()
         await self._to_tab(name)
@@ -394,14 +345,14 @@ class TriageScreen(ReaderScreen):
     # Links
 
     def _link(self, to: str) -> Place | None:
-        place = self.tab.subject(self._row).lead(to, self.model.snapshot.entries)
+        place = self.tab.subject(self.row).lead(to, self.model.snapshot.entries)
         return place if to != self.tab.name else None  # where it is already
 
     async def action_go(self, to: str) -> None:
         place = self._link(to)
         if place is not None:
             row = self.rows.cursor_key or ""
-            here = Place(self.tab.name, self.model.view.query.text, row, self._is_reading)
+            here = Place(self.tab.name, self.model.view.query.text, row, self.is_reading)
             self._trail.append(here)
             await self._go(place)
 
@@ -418,9 +369,6 @@ class TriageScreen(ReaderScreen):
         if place.reading:
             self.detail.show_text((), key="")  # it is about another row now
             self._open_detail()
-
-    def turn(self) -> LiveTurn | None:
-        return self.tab.turn(self._row)
 
     def action_filter(self) -> None:
         self.query_one(FilterBar).open()

@@ -78,17 +78,8 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     return Part("", [*lines, *plain(head.lines), *more], [*short, *plain(head.lines)])
 
 
-def _prose(section: Section) -> Part:
-    lines = plain(section.lines)
-    return Part(section.title, lines, beginning(lines, _FEW))
-
-
-def _warning(section: Section) -> Part:
-    return Part(section.title, [Content.styled(e, "bold $text-warning") for e in section.lines])
-
-
-def _advice(section: Section) -> Part:
-    lines = [Content.styled(line, "$text-success") for line in section.lines]
+def _prose(section: Section, style: str = "") -> Part:
+    lines = [Content.styled(line, style) for line in section.lines]
     return Part(section.title, lines, beginning(lines, _FEW))
 
 
@@ -122,10 +113,10 @@ def _fields(section: Section) -> Part:
 
 
 _PARTS: dict[Kind, Callable[[Section], Part]] = {
-    Kind.SUPERSEDED: _warning,
-    Kind.REGRESSION: _warning,
-    Kind.HINT: _advice,
-    Kind.KNOWN_FIXES: _advice,
+    Kind.SUPERSEDED: partial(_prose, style="bold $text-warning"),
+    Kind.REGRESSION: partial(_prose, style="bold $text-warning"),
+    Kind.HINT: partial(_prose, style="$text-success"),
+    Kind.KNOWN_FIXES: partial(_prose, style="$text-success"),
     Kind.EVIDENCE: _evidence,
     **dict.fromkeys(
         (Kind.RETRIED, Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY),

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from rich.cells import cell_len
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from interventions.health import Health
@@ -22,6 +18,7 @@ from interventions.times import short_duration
 from monitor.core.rows import short_number
 from monitor.core.snapshot import Pulse, Snapshot, TroubleKind
 from monitor.widgets.keys import key
+from monitor.widgets.trends_view import SEVERITY_STYLES
 
 _MOST_LIMITS = 4
 _BARS = "▁▂▃▄▅▆▇█"
@@ -30,7 +27,6 @@ _GRADE = {
     "warning": "bold $text-warning",
     "critical": "bold $text-error",
 }
-_SEVERITY = {"critical": "bold $text-error", "high": "$text-warning", "medium": "$text-primary"}
 
 
 class StatusHeader(Static):
@@ -71,7 +67,7 @@ def _status(snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None) -
         if dropped := sum(figures["dropped"].values()):
             parts.append(Content.styled(f"dropped {short_number(dropped)}", "bold $text-error"))
         parts += [
-            Content.styled(f"{count} {name}", _SEVERITY[name])
+            Content.styled(f"{count} {name}", SEVERITY_STYLES[name])
             for name, count in figures["by_priority"].items()
             if count
         ]
@@ -123,32 +119,22 @@ def _limits(figures: Health | None, pulse: Pulse) -> Content:
 
 
 class TabBar(Static):
-    """The tabs in one line, each with its number and how much is in it."""
+    """The tabs in one line, each with its number and how much is in it; a click goes there."""
 
-    @dataclass
-    class Picked(Message):
-        tab: str
+    auto_links = False  # they look as they are styled here
 
     def __init__(self, titles: Mapping[str, str], *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._titles = dict(titles)
-        self._ends: list[tuple[int, str]] = []
 
     def show(self, current: str, counts: Mapping[str, str]) -> None:
-        parts, self._ends, end = [], [], 0
+        parts = []
         for number, (tab, title) in enumerate(self._titles.items(), 1):
             count = f" {counts[tab]}" if counts.get(tab) else ""
-            text = f" {number} {title}{count} "
-            end += cell_len(text)
-            self._ends.append((end, tab))
-            parts.append(Content.styled(text, "reverse bold" if tab == current else ""))
+            style = "reverse bold " if tab == current else ""
+            go_there = f"@click=screen.tab_to('{tab}')"
+            parts.append(Content.styled(f" {number} {title}{count} ", style + go_there))
         self.update(Content("").join(parts), layout=False)  # always one line
-
-    def on_click(self, event: events.Click) -> None:
-        for end, tab in self._ends:
-            if event.x < end:
-                self.post_message(self.Picked(tab))
-                return
 
 
 class _QueryInput(Input):

@@ -32,7 +32,7 @@ from monitor.widgets.keys import MOVING
 
 _HEAD = 1
 _STYLES = (
-    *("head", "cursor", "cursor-blurred", "hover", "mark", "critical", "high", "medium"),
+    *("head", "cursor", "cursor-blurred", "mark", "critical", "high", "medium"),
     *("dim", "good", "new", "regression", "snoozed", "owner"),
 )
 
@@ -44,19 +44,14 @@ class RowList(ScrollView, can_focus=True):
     class Moved(Message):
         """The cursor came to another item, or the list became empty."""
 
-    @dataclass
     class Chosen(Message):
-        key: str
+        """The row under the cursor is to be read."""
 
     @dataclass
     class MarkClicked(Message):
         """The mark of a row was clicked."""
 
         key: str
-
-    @dataclass
-    class HeadClicked(Message):
-        title: str
 
     def __init__(
         self, columns: Sequence[Column], *, follow: bool = False, id: str | None = None
@@ -70,7 +65,6 @@ class RowList(ScrollView, can_focus=True):
         self._places: dict[str, int] = {}
         self._layout = Layout()
         self._layout_size = Size()
-        self._hover = -1
 
     def show(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
         """Replace the rows; the cursor stays on its item, or goes to the one that is now there."""
@@ -174,11 +168,10 @@ class RowList(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         if self.cursor_key is not None:
-            self.post_message(self.Chosen(self.cursor_key))
+            self.post_message(self.Chosen())
 
     def on_click(self, event: events.Click) -> None:
         if event.y < _HEAD:
-            self._click_head(event.x)
             return
         place = self._place(event.y - _HEAD + self.scroll_offset.y)
         if place >= len(self.rows):
@@ -189,26 +182,6 @@ class RowList(ScrollView, can_focus=True):
             self.post_message(self.MarkClicked(self.rows[place].key))
         elif again:
             self.action_choose()
-
-    def _click_head(self, x: int) -> None:
-        start = 0
-        for number, size in self._layout.columns:
-            if start <= x < start + size + GAP:
-                self.post_message(self.HeadClicked(self.columns[number].title.rstrip("▾▴")))
-            start += size + GAP
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        line = event.y - _HEAD + self.scroll_offset.y
-        self._set_hover(self._place(line) if event.y >= _HEAD else -1)
-
-    def on_leave(self) -> None:
-        self._set_hover(-1)
-
-    def _set_hover(self, place: int) -> None:
-        if place != self._hover:
-            self._refresh_row(self._hover)
-            self._hover = place
-            self._refresh_row(place)
 
     def render_line(self, y: int) -> Strip:
         if self.scrollable_content_region.size != self._layout_size:
@@ -232,15 +205,17 @@ class RowList(ScrollView, can_focus=True):
         if place == self.cursor:
             name = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
             return base + self.get_component_rich_style(name)
-        if place == self._hover:
-            return base + self.get_component_rich_style("rows--hover")
         return base
 
     def _head(self, width: int) -> Strip:
         style = self.rich_style + self.get_component_rich_style("rows--head")
-        shown = [(self.columns[number], size) for number, size in self._layout.columns]
-        words = [cut(column.title, size, right=column.right) for column, size in shown]
-        return Strip([Segment((" " * GAP).join(words), style)]).adjust_cell_length(width, style)
+        segments = []
+        for number, size in self._layout.columns:
+            column = self.columns[number]
+            click = Style(meta={"@click": f"screen.{column.action}"}) if column.action else Style()
+            words = cut(column.title, size, right=column.right) + " " * GAP
+            segments.append(Segment(words, style + click))
+        return Strip(segments).adjust_cell_length(width, style)
 
     def _line(self, row: Row, first_words: str, base: Style, width: int) -> Strip:
         """`first_words` of the column that takes the rest."""

@@ -566,9 +566,8 @@ async def test_the_mouse(queue: InterventionQueue, monitor: Make) -> None:
         await pilot.click(rows(pilot), offset=(20, 1))
         assert reading(pilot)
         await pilot.press("q")
-        await pilot.hover(rows(pilot), offset=(20, 3))
         await pilot.click("#tabs", offset=(14, 0))
-        assert triage(pilot).tab.name == "history"
+        await until(pilot, lambda: triage(pilot).tab.name == "history")
 
 
 async def test_ctrl_c_quits_at_once(queue: InterventionQueue, monitor: Make) -> None:

@@ -258,7 +258,7 @@ async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
         await pilot.press("3")
         now = ["running"]
         triage(pilot).tab.row_text = lambda key: [Part("", plain([f"the turn is {now[0]}"]))]  # type: ignore[method-assign]
-        triage(pilot).post_message(RowList.Chosen("turn-1"))
+        triage(pilot).post_message(RowList.Chosen())
         await until(pilot, lambda: "the turn is running" in text(pilot))
         now[0] = "interrupted"
         await until(pilot, lambda: "the turn is interrupted" in text(pilot))
