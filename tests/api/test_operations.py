@@ -12,10 +12,12 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
+import pytest
 
-from tests.answers import COMPLETE, SEARCH, every_phase_by_model, script
+from tests.answers import COMPLETE, SEARCH, every_phase_by_model, script, scripted_flow
 from tests.api.service import Service, model_flags, serving, until
 from tests.servers.model_server import ModelServer, hang, status
+from unified_flow.api.upkeep import Upkeep
 
 pytestmark = every_phase_by_model
 
@@ -186,6 +188,15 @@ def ask_any(services: list[Service], asked: dict[str, str], headers: dict[str, s
             if status_code != 503:
                 return status_code
     return 503
+
+
+def test_what_retention_cannot_remove_is_said(
+    folder: Path, docs: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    upkeep = Upkeep(scripted_flow(folder, docs).services)
+    (folder / "unified_flow.toml").write_text("[retention")
+    upkeep.prune()
+    assert "[retention] does not keep could not be removed" in caplog.text
 
 
 STDERR_TO_STDOUT = "import os; os.dup2(1, 2)"  # a pipe, which no disk limits
