@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from interventions.home import replace_private, state_folder
+from unified_flow.errors import ConfigError
 
 FILE = "session_key"
 _BYTES = 32
@@ -17,7 +18,8 @@ _MAC_CHARS = 32
 
 class SessionIds:
     """The key is the home's, in `shared_state/session_key`: every service of a home knows the ids
-    of the others. Without the file all earlier ids are unknown. Raises OSError."""
+    of the others. Without the file all earlier ids are unknown. Raises OSError, and ConfigError
+    for a key that others could guess, such as that of a file which lost its end."""
 
     def __init__(self, home: Path) -> None:
         path = state_folder(home) / FILE
@@ -29,6 +31,10 @@ class SessionIds:
                 os.link(own, path)
             own.unlink()
         self._key = path.read_bytes()
+        if len(self._key) < 2 * _BYTES:
+            raise ConfigError(
+                f"{path} is damaged", hint="delete it: a new one is made, and ids begin anew"
+            )
 
     def make(self) -> str:
         name = secrets.token_hex(16)
