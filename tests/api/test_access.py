@@ -12,6 +12,8 @@ import pytest
 
 from tests.api.conftest import TOPICS
 from tests.api.service import CLIENT, Service, serving, until
+from unified_flow.api.session_ids import SessionIds
+from unified_flow.errors import ConfigError
 
 OTHER = "other-token-0123456789abcdef"
 METRICS = "metrics-token-0123456789abcdef"
@@ -110,6 +112,22 @@ def test_whoever_guesses_is_slowed_down_and_fills_no_disk(tmp_path: Path) -> Non
         assert int(guesses[-1].headers["Retry-After"]) >= 1
         assert service.http.get("/errors", headers=bearer(CLIENT)).status_code == 200
         assert len(service.log) < 1100
+
+
+def test_a_client_that_guesses_the_triage_token_is_slowed_down(tmp_path: Path) -> None:
+    with serving(tmp_path / "home", settings='[serve]\nrate_limit = "off"\n') as service:
+        guesses = [service.http.get("/turns/1", headers=bearer(f"guess {n}")) for n in range(60)]
+        assert {each.status_code for each in guesses} == {401, 429}
+        assert service.triage("GET", "/turns/1").status_code == 404
+        assert service.ask().status_code == 200
+
+
+def test_a_session_key_that_lost_its_end_is_not_used(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "shared_state").mkdir(parents=True)
+    (home / "shared_state" / "session_key").touch()
+    with pytest.raises(ConfigError, match="session_key is damaged"):
+        SessionIds(home)
 
 
 def test_a_client_can_name_no_session_that_the_service_has_not_made(tmp_path: Path) -> None:

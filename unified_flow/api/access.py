@@ -160,6 +160,9 @@ class Rate:
         return self.most / _SECONDS[self.per]
 
 
+STRANGERS = Rate(30, "minute")  # requests of one address without the token that they need
+
+
 class Buckets:
     """A client may spend `rate.most` at once, and gets them back evenly."""
 

@@ -20,7 +20,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow import __version__
 from unified_flow.api import problems
-from unified_flow.api.access import Buckets, Rate, Tokens
+from unified_flow.api.access import STRANGERS, Buckets, Rate, Tokens
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.gate import OPEN_PATHS, Cors, Gate
 from unified_flow.api.http_exchange import response_of
@@ -52,6 +52,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     """
     settings = services.settings.serve
     tokens = Tokens.read(settings)
+    strangers = Buckets(STRANGERS)
     flow = UnifiedFlow(services)
     services.gate.attended = False
     running = RunningTurns(settings.max_turns)
@@ -71,6 +72,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     app.state.shared = AppState(
         flow,
         tokens,
+        strangers,
         running,
         metrics,
         Readiness(upkeep, progress),
@@ -84,6 +86,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
         Gate,
         services=services,
         tokens=tokens,
+        strangers=strangers,
         buckets=Buckets(Rate.parse(settings.rate_limit)),
         metrics=metrics,
     )

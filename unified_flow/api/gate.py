@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problems
-from unified_flow.api.access import LOOPBACK, Buckets, Rate, Tokens
+from unified_flow.api.access import LOOPBACK, Buckets, Tokens
 from unified_flow.api.http_exchange import PROBE_PATHS, QUESTIONS, HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
@@ -36,7 +36,6 @@ requests = logging.getLogger(REQUESTS)
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 OPEN_PATHS = ("/health", "/ready")
-STRANGERS = Rate(30, "minute")  # requests of one address without a valid token
 _METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
@@ -47,7 +46,7 @@ class Gate:
     tokens: Tokens
     buckets: Buckets
     metrics: Metrics
-    strangers: Buckets = field(default_factory=lambda: Buckets(STRANGERS))
+    strangers: Buckets
 
     def __post_init__(self) -> None:
         self._settings = self.services.settings.serve
@@ -97,10 +96,7 @@ class Gate:
         authorization = headers.get("authorization", "")
         exchange.caller = self.tokens.client.client_of(authorization)
         if exchange.path not in OPEN_PATHS and not self.tokens.allows(authorization, exchange.path):
-            wait_s = self.strangers.take(exchange.client, monotonic())
-            if wait_s:
-                return problems.limited("unauthorized", retry_after_s=wait_s)
-            return problems.of_status(HTTPStatus.UNAUTHORIZED)
+            return problems.unauthorized(self.strangers.take(exchange.client, monotonic()))
         return None
 
     def _is_another_sites(self, headers: Headers) -> bool:

@@ -161,6 +161,13 @@ def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_A
     return of_kind("RateLimitError", {"limit": limit}, rate=rate, retry_after_s=retry_after_s)
 
 
+def unauthorized(wait_s: float) -> Problem:
+    """A request without the token that it needs; 429 where its address is to wait, too."""
+    if wait_s:
+        return limited("unauthorized", retry_after_s=wait_s)
+    return of_status(HTTPStatus.UNAUTHORIZED)
+
+
 def unexpected(intervention_id: str | None = None) -> Problem:
     return Problem(
         "UnexpectedError",

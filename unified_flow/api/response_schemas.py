@@ -82,7 +82,7 @@ MEANINGS = {int(status): text for status, text in DESCRIPTIONS["meanings"].items
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """`responses=` of a route: these, and those that any request can get."""
     responses: dict[int | str, dict[str, Any]] = {}
-    for status in sorted({*statuses, 400, 401, 403, 500, 503}):
+    for status in sorted({*statuses, 400, 401, 403, 429, 500, 503}):
         examples = {
             problem.kind: {"value": problem.envelope(f"2025-11-16-req-{number:03d}", "sv")}
             for number, problem in enumerate(DOCUMENTED, 1)

@@ -261,7 +261,7 @@ async def _has_ended(state: AppState, turn_id: int) -> bool:
     return False
 
 
-@router.post("/turns/{turn}/resume", responses=errors(404, 408, 409, 413, 415, 422, 429))
+@router.post("/turns/{turn}/resume", responses=errors(404, 408, 409, 413, 415, 422))
 async def resume(
     request: Request,
     state: StateDep,
@@ -346,7 +346,7 @@ def undo(state: StateDep, intervention_id: Id, body: TransitionRequest) -> Inter
     return _changed(state, lambda q: q.undo(intervention_id, **body.keywords)[1])
 
 
-@interventions.post("/{intervention_id}/retry", responses=errors(429))
+@interventions.post("/{intervention_id}/retry", responses=errors())
 async def retry_turn(
     request: Request,
     state: StateDep,
