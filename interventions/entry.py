@@ -312,6 +312,12 @@ def turns_of(entry: Entry) -> list[int]:
     return own + list(entry.get("turns") or ())
 
 
+def turn_context(entry: Entry) -> dict[str, Any]:
+    """What `context.turn` has of its turn; empty where that is nothing."""
+    turn = entry["context"].get("turn")
+    return turn if isinstance(turn, dict) else {}
+
+
 def is_about(entry: Entry, turn_id: int) -> bool:
     """Whether the turn is the entry's own, or is counted on it."""
     return turn_id in turns_of(entry)

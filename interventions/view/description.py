@@ -22,6 +22,7 @@ from interventions.entry import (
     priority,
     short_id,
     state_of,
+    turn_context,
 )
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import WHOLE, redact
@@ -62,8 +63,7 @@ def describe(
     `past` are earlier resolutions of the same failure, `alike` other open entries with it,
     `changed` what differs since; empty sections are left out. Without a `resumer` nothing can be
     retried. Whatever a section is made of, nothing in it commands a terminal."""
-    turn = entry["context"].get("turn")
-    turn = dict(turn) if isinstance(turn, dict) else {}
+    turn = dict(turn_context(entry))
     note = one_line(entry["regression_note"] or "no note")
     earlier = entry["regression_of"]
     # Among the known fixes its note is told already.

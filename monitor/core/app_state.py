@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -129,20 +130,16 @@ def explain_conflicts(
     queue: InterventionQueue, outcome: ChangeOutcome, moment: datetime
 ) -> ChangeOutcome:
     """With the current state of the entries that were refused because somebody else was first."""
-    refused = tuple(_explained(queue, refusal, moment) for refusal in outcome.refused)
-    return replace(outcome, refused=refused)
-
-
-def _explained(queue: InterventionQueue, refusal: Refusal, moment: datetime) -> Refusal:
-    try:
-        now = queue.find(refusal.entry["id"])
-    except QueueError:
-        return refusal
-    if now["version"] == refusal.entry["version"]:
-        return refusal
-    note = f": {now['resolution']}" if now.get("resolution") else ""
-    why = one_line(f"{refusal.why}; it is {state_of(now, moment)} now{note}")
-    return replace(refusal, why=why, now=now if is_open(now) else None)
+    refused = []
+    for refusal in outcome.refused:
+        with suppress(QueueError):
+            now = queue.find(refusal.entry["id"])
+            if now["version"] != refusal.entry["version"]:
+                note = f": {now['resolution']}" if now.get("resolution") else ""
+                why = one_line(f"{refusal.why}; it is {state_of(now, moment)} now{note}")
+                refusal = replace(refusal, why=why, now=now if is_open(now) else None)
+        refused.append(refusal)
+    return replace(outcome, refused=tuple(refused))
 
 
 def undo(

@@ -7,41 +7,32 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 _CLIPBOARD_TIMEOUT_S = 2.0
+# The best first: the variable of a session that may have it, its name, and the command.
+_CLIPBOARDS = (
+    ("HOME", "the clipboard", "pbcopy"),  # of macOS alone
+    ("WAYLAND_DISPLAY", "the clipboard", "wl-copy"),
+    ("DISPLAY", "the clipboard", "xclip -selection clipboard"),
+    ("DISPLAY", "the clipboard", "xsel --clipboard --input"),
+    ("TMUX", "the tmux buffer (prefix ])", "tmux load-buffer -w -"),
+)
 _EDITORS_WITH_GOTO = ("code", "codium", "cursor", "windsurf")
 _EDITORS_WITH_COLON = ("subl", "hx", "helix", "zed", "micro")
-
-
-def _clipboard_commands(
-    environment: Mapping[str, str], platform: str
-) -> list[tuple[str, list[str]]]:
-    """(its name, the command) for each clipboard that this session may have, the best first."""
-    found = []
-    if platform == "darwin":
-        found.append(("the clipboard", ["pbcopy"]))
-    if environment.get("WAYLAND_DISPLAY"):
-        found.append(("the clipboard", ["wl-copy"]))
-    if environment.get("DISPLAY"):
-        found.append(("the clipboard", ["xclip", "-selection", "clipboard"]))
-        found.append(("the clipboard", ["xsel", "--clipboard", "--input"]))
-    if environment.get("TMUX"):
-        found.append(("the tmux buffer (prefix ])", ["tmux", "load-buffer", "-w", "-"]))
-    return found
 
 
 def copy(text: str) -> str:
     """Where the text is now, for certain; "" when no program took it. A terminal, in contrast,
     never answers whether OSC 52 worked."""
-    for name, command in _clipboard_commands(os.environ, sys.platform):
-        if shutil.which(command[0]) is None:
+    for variable, name, command in _CLIPBOARDS:
+        words = command.split()
+        if not os.environ.get(variable) or shutil.which(words[0]) is None:
             continue
         try:
             done = subprocess.run(
-                command,
+                words,
                 input=text.encode("utf-8", "replace"),
                 timeout=_CLIPBOARD_TIMEOUT_S,
                 stdout=subprocess.DEVNULL,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
@@ -51,100 +50,101 @@ def feed_reader(
 ) -> Callable[[], Feed]:
     """Reads the tab anew at every call; trends over this window, and these turns, however old.
     Nothing is raised: what is wrong is in the feed."""
+    queue, home = source.queue, source.home
     if tab == "history":
-        return _on_change(tab, source, lambda: Feed(tab, history=source.history()))
-    queue = source.queue
+        return _reader(lambda: Feed(tab, history=source.history()), tab, source.stamp)
     if queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "trends":
-        return _on_change(tab, source, lambda: Feed(tab, trends=queue.trends(window, clock())))
+        return _reader(lambda: Feed(tab, trends=queue.trends(window, clock())), tab, source.stamp)
     if tab == "turns":
-        return _turns_reader(source, turns)
-    return _log_reader(LogTail(source.home, clock))
+        find = cache(find_turn_reader)
+        return _reader(lambda: Feed(tab, turns=_turns(find(), home, turns)), tab)
+    tail = LogTail(home, clock)
+    return _reader(lambda: Feed(tab, log=tail.read()), tab)
 
 
-def _on_change(tab: str, source: Source, make: Callable[[], Feed]) -> Callable[[], Feed]:
-    stamp: object = ...
+def _reader(
+    make: Callable[[], Feed], tab: str, stamp: Callable[[], object] = object
+) -> Callable[[], Feed]:
+    """Makes it anew when the stamp is another. What cannot be read stays as it was last read."""
+    seen: object = ...
     last = Feed(tab)
 
     def read() -> Feed:
-        nonlocal stamp, last
-        before, stamp = stamp, source.stamp()
-        if stamp != before:
+        nonlocal seen, last
+        before, seen = seen, stamp()
+        if seen != before:
             try:
                 last = make()
             except QueueError as error:
                 last = replace(last, problem=f"{error}\n\n{error.hint}")
+            except OSError as error:
+                why = f"cannot read {error.filename}: {error.strerror}"
+                last = replace(last, problem=why)
         return last
 
     return read
+
+
+def _turns(reader: TurnReader, home: Path, wanted: Sequence[int]) -> list[LiveTurn]:
+    try:
+        found = list(reader.latest(home, MOST_TURNS))
+        older = set(wanted) - {turn["turn_id"] for turn in found}
+        found += filter(None, (reader.turn(home, each) for each in sorted(older)))
+    except Exception as error:  # a foreign reader; only its tab is without it
+        raise QueueError(f"what reads turns failed: {foreign_error(error)}") from error
+    return [redacted(turn) for turn in found]
 
 
 def pulse_reader(source: Source, look: Look, clock: Clock) -> Callable[[], Pulse]:
     """What costs more than the queue: figures of its logs, and of the turns from the second call
     on, since what reads turns may take a while to load."""
-    turns, queue = _turns_reader(source), source.queue
-    stamp: object = None
-    last = Pulse()
+    trends = feed_reader("trends", source, clock, Window.HOUR)
+    turns = feed_reader("turns", source, clock)
+    last: Pulse | None = None
 
     def read() -> Pulse:
-        nonlocal last, stamp
-        if queue is None:
-            return last
-        is_first, before, stamp = stamp is None, stamp, source.stamp()
-        with suppress(QueueError, OSError):  # the list says what is the matter with the queue
-            if stamp != before:
-                steps = queue.trends(Window.HOUR, clock())["by_severity"].values()
-                last = replace(last, failures=tuple(map(sum, zip(*steps, strict=True))))
-            if is_first and look.at:
-                last = replace(last, closed_by=tuple(_closed_by(queue, look.at)))
-        if not is_first:
-            cut_off = [one for one in turns().turns if one["status"] == "interrupted"]
-            last = replace(last, interrupted=len(cut_off))
+        nonlocal last
+        found = trends().trends
+        steps = found["by_severity"].values() if found else ()
+        failures = tuple(map(sum, zip(*steps, strict=True)))
+        if last is None:
+            last = Pulse(failures, closed_by=_closed_by(source.queue, look.at))
+        else:
+            cut_off = [turn for turn in turns().turns if turn["status"] == "interrupted"]
+            last = replace(last, failures=failures, interrupted=len(cut_off))
         return last
 
     return read
 
 
-def _closed_by(queue: InterventionQueue, since: str) -> Iterator[str]:
+def _closed_by(queue: InterventionQueue | None, since: str) -> list[str]:
     """Who closed the entries that were closed since then, for each of them."""
-    for entry in takewhile(lambda entry: closed_at(entry) > since, queue.closed()):
-        yield str((entry["resolutions"] or [{}])[-1].get("by") or "somebody")
-
-
-def _turns_reader(source: Source, wanted: Sequence[int] = ()) -> Callable[[], Feed]:
-    reader: TurnReader | None = None
-
-    def read() -> Feed:
-        nonlocal reader
-        try:
-            reader = reader or find_turn_reader()
-            turns = list(reader.latest(source.home, MOST_TURNS))
-            older = set(wanted) - {turn["turn_id"] for turn in turns}
-            turns += filter(None, (reader.turn(source.home, each) for each in sorted(older)))
-            return Feed("turns", turns=[redacted(turn) for turn in turns])
-        except NoResumerError as error:
-            return Feed("turns", problem=f"{error}\n\n{error.hint}")
-        except Exception as error:  # noqa: BLE001 - a foreign reader; only its tab is without it
-            why = one_line(redact_text(f"{type(error).__name__}: {error}"))
-            return Feed("turns", problem=f"what reads turns failed: {why}")
-
-    return read
+    if queue is None or not since:
+        return []
+    try:
+        closed = list(takewhile(lambda entry: closed_at(entry) > since, queue.closed()))
+    except (QueueError, OSError):
+        return []  # the list says what is the matter with the queue
+    return [str((entry["resolutions"] or [{}])[-1].get("by") or "somebody") for entry in closed]
 
 
 def changes_since(home: Path, turn_id: int) -> tuple[str, ...]:
     """What differs now from that on which the turn stopped; empty where there is no such turn, or
     none can be read."""
     try:
-        compare = getattr(find_turn_reader(), "changes", None)
-        if compare is None:
-            return ()
-        found = compare(home, turn_id)
+        found = find_turn_reader().changes(home, turn_id)
     except (NoResumerError, NotFoundError):
         return ()
     except Exception as error:  # noqa: BLE001 - a foreign reader
-        return (one_line(redact_text(f"not known: {error}")),)
+        return (f"not known: {foreign_error(error)}",)
     return tuple(one_line(redact_text(line)) for line in found) or ("nothing that is known",)
+
+
+def foreign_error(error: Exception) -> str:
+    """Of code that is not ours, which may have put anything into it."""
+    return one_line(redact_text(f"{type(error).__name__}: {error}"))
 
 
 def redacted(turn: LiveTurn) -> LiveTurn:
@@ -156,16 +156,6 @@ def redacted(turn: LiveTurn) -> LiveTurn:
 
 # The same turns are read again several times a second.
 _redacted = lru_cache(1000)(redact_text)
-
-
-def _log_reader(tail: LogTail) -> Callable[[], Feed]:
-    def read() -> Feed:
-        try:
-            return Feed("log", log=tail.read())
-        except OSError as error:
-            return Feed("log", problem=f"cannot read {error.filename}: {error.strerror}")
-
-    return read
 
 
 class LogTail:

@@ -21,7 +21,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Footer, Input, Static
 
-from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of
+from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of, turn_context
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.view.others import other_failures, other_line
@@ -316,17 +316,12 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
 def _target_lines(entries: Sequence[Entry]) -> list[Content]:
     """What one cause has in common once; of each where it happened, and else what."""
-    failures = list(map(_failure, entries))
-    alike = (
-        len({(entry["fingerprint"], what) for entry, what in zip(entries, failures, strict=True)})
-        == 1
-    )
-    lines = [Content(failures[0])] if alike else []
-    for entry, failure in zip(entries, failures, strict=True):
-        turn = entry["context"].get("turn")
-        question = turn.get("question") if isinstance(turn, dict) else ""
+    alike = len({(entry["fingerprint"], _failure(entry)) for entry in entries}) == 1
+    lines = [Content(_failure(entries[0]))] if alike else []
+    for entry in entries:
         where = one_line(f"session {entry['session_id']}, turn {entry['turn_id']}")
-        what = one_line(str(question or ""))[:200] if alike else f"{entry['phase']}  {failure}"
+        question = one_line(str(turn_context(entry).get("question") or ""))[:200]
+        what = question if alike else f"{entry['phase']}  {_failure(entry)}"
         line = Content.assemble((short_id(entry["id"]), "bold"), f"  {where}  ", (what, "dim"))
         lines.append(line)
     return lines

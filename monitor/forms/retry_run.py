@@ -24,13 +24,11 @@ from textual.widgets import Button, Footer, Static
 
 from interventions.entry import Entry
 from interventions.errors import NoResumerError
-from interventions.plaintext import one_line
 from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from interventions.retry.entry_points import LiveTurn, done_with, find_resumer, find_turn_reader
 from interventions.retry.retries import RetriedTurn, result_lines, retry, tally
-from interventions.secrets.redaction import redact_text
 from monitor.core.app_state import VIA, Change, InputError
-from monitor.core.feeds import redacted
+from monitor.core.feeds import foreign_error, redacted
 from monitor.forms.form import Form
 from monitor.widgets.keys import key
 from monitor.widgets.turn_text import progress_line
@@ -78,8 +76,7 @@ def _watch(
         try:
             found = [reader.turn(home, turn) for turn in left[:JOBS]]
         except Exception as error:  # noqa: BLE001 - a foreign reader, which the retry does not need
-            why = one_line(redact_text(f"{type(error).__name__}: {error}"))
-            show((), f"the phases are not known: {why}")
+            show((), f"the phases are not known: {foreign_error(error)}")
             return
         counts = progress(list(tried), len(ids)) if len(ids) > 1 else ""
         show([redacted(turn) for turn in found if turn], counts)

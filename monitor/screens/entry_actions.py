@@ -11,7 +11,7 @@ from textual.app import SuspendNotSupported
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_open, turn_context
 from interventions.errors import NoResumerError, QueueError
 from interventions.home import SETTINGS_FILE
 from interventions.plaintext import for_home, one_line
@@ -327,8 +327,7 @@ class EntryScreen(Screen[None]):
         found = []
         if place := desktop.source_line(entry.get("location")):
             found.append(("source", *place))
-        turn = entry["context"].get("turn")
-        recipe = turn.get("recipe") if isinstance(turn, dict) else None
+        recipe = turn_context(entry).get("recipe")
         if isinstance(recipe, str) and recipe and "\0" not in recipe:
             found.append(("recipe", Path(recipe), 1))
         settings = self.state.source.home / SETTINGS_FILE

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, short_id
+from interventions.entry import Entry, closed_at, short_id, turn_context
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single
@@ -132,9 +132,8 @@ def _error(group: Group) -> str:
 
 def _question(entry: Entry) -> str:
     """What tells an entry from others of its cause."""
-    turn = entry["context"].get("turn")
-    question = turn.get("question") if isinstance(turn, dict) else ""
-    return one_line(f"turn {entry['turn_id']}: {question or entry['error_message']}"[:500])
+    what = turn_context(entry).get("question") or entry["error_message"]
+    return one_line(f"turn {entry['turn_id']}: {what}"[:500])
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from functools import partial
 
 from textual.content import Content
 
-from interventions.entry import Entry, latest_failure, short_id
+from interventions.entry import Entry, latest_failure, short_id, turn_context
 from interventions.plaintext import clean, one_line
 from interventions.view.description import Kind, Section, describe
 from interventions.view.ribbon import Phase, phases
@@ -35,8 +35,7 @@ def entry_parts(
 ) -> list[Part]:
     """`others` are open entries with the same fingerprint. Without a background, which follows once
     the cursor rests, source lines have no colours."""
-    turn = entry["context"].get("turn")
-    steps = phases(turn.get("ribbon")) if isinstance(turn, dict) else []
+    steps = phases(turn_context(entry).get("ribbon"))
     known = background or Background()
     head, *rest = describe(
         entry, list(known.past), list(known.journal), now, alike=others, changed=known.changes
