@@ -6,6 +6,7 @@ A line holds what links a request to its turn and its failure, and none of the c
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date
@@ -150,11 +151,10 @@ class QueryLog:
     def put_aside(self, day: date) -> None:
         """Begin a new file, so that the lines up to `day` can be removed as one. A writer that is
         at it ends its line in the old one. Raises OSError."""
-        if (
-            self._path.exists()
-            and not (aside := self._path.with_stem(f"rag_queries-{day}")).exists()
-        ):
-            self._path.rename(aside)
+        with suppress(FileNotFoundError, FileExistsError):
+            # A rename would replace the one that another process puts aside just now.
+            os.link(self._path, self._path.with_stem(f"rag_queries-{day}"))
+            self._path.unlink()
 
     def aside(self) -> list[Path]:
         """`rag_queries-YYYY-MM-DD.jsonl`, the oldest first."""
