@@ -206,7 +206,7 @@ class ServeSettings(Table):
     max_connections: int = setting(
         1000, "at once; beyond them who has asked nothing is sent away", gt=0
     )
-    max_turns: int = setting(50, "turns at once; more get 429", gt=0)
+    max_turns: int = setting(50, "turns at once; more get 503", gt=0)
     rate_limit: str = setting(
         "5/second", "questions of one client per second, minute or hour; or off"
     )
