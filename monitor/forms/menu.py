@@ -19,11 +19,12 @@ _MOST = 9
 
 
 class Menu(ModalScreen[tuple[str, int] | None]):
-    """Closes with what is done (`choose`, or another key's word) and the number of the line."""
+    """Closes with what is done (`choose`, or `run` in a menu of commands) and the number of the
+    line. A command is copied, or done here: by the form or the place that does the same."""
 
-    HINT: ClassVar[str] = "⏎ or its number opens"
     BINDINGS: ClassVar[list[BindingType]] = [
         key("enter", "done('choose')", "Choose", "This one; or by its number", id="menu.choose"),
+        key("x", "done('run')", "Do it here", "What the command does", id="menu.run"),
         key("escape,q", "cancel", "Cancel", "None of them", id="menu.cancel"),
         hidden_key("j", "move(1)", "Down", "One down", id="menu.down"),
         hidden_key("k", "move(-1)", "Up", "One up", id="menu.up"),
@@ -33,15 +34,17 @@ class Menu(ModalScreen[tuple[str, int] | None]):
         ),
     ]
 
-    def __init__(self, title: str, lines: Sequence[str]) -> None:
+    def __init__(self, title: str, lines: Sequence[str], *, of_commands: bool = False) -> None:
         super().__init__()
+        self._of_commands = of_commands
         self._title = title
         self._list = lines
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = self.HINT
+            does = "copies · x does it here" if self._of_commands else "opens"
+            box.border_subtitle = f"⏎ or its number {does}"
             yield OptionList(
                 *(
                     Content.assemble((f"{number} ", "bold"), line)
@@ -50,6 +53,9 @@ class Menu(ModalScreen[tuple[str, int] | None]):
                 compact=True,
             )
         yield Footer(show_command_palette=False, compact=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._of_commands or parameters != ("run",)
 
     def action_move(self, direction: int) -> None:
         options = self.query_one(OptionList)
@@ -70,13 +76,3 @@ class Menu(ModalScreen[tuple[str, int] | None]):
 
     def action_cancel(self) -> None:
         self.dismiss(None)
-
-
-class CommandMenu(Menu):
-    """A command is copied, or done here: by the form or the place that does the same."""
-
-    HINT = "⏎ or its number copies · x does it here"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("enter", "done('choose')", "Copy", "Copy it; or by its number", id="menu.copy"),
-        key("x", "done('run')", "Do it here", "What the command does", id="menu.run"),
-    ]

@@ -7,7 +7,7 @@ which may be held down.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import ClassVar, TypedDict
@@ -16,12 +16,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input, Static
 
-from interventions.entry import ESCALATION, Entry, Transition, latest_failure
+from interventions.entry import ESCALATION, Entry, latest_failure
 from interventions.plaintext import one_line
-from interventions.queue import InterventionQueue
 from interventions.times import from_text, parse_duration
 from interventions.transitions import Actor
-from monitor.core.app_state import VIA, AppState, Change, InputError
+from monitor.core.app_state import VIA, Change, InputError
 from monitor.forms.form import Form
 from monitor.widgets.keys import key
 
@@ -87,30 +86,10 @@ class ReopenForm(ConfirmForm):
 
 
 class UndoForm(ConfirmForm):
-    """Takes back the last change of anybody; so it shows the last ones first."""
+    """Takes back the last change of anybody."""
 
     VERB = "Undo"
     DONE = "undid the last change of"
-
-    def __init__(
-        self,
-        app_state: AppState,
-        queue: InterventionQueue,
-        targets: Sequence[Entry],
-        journal: Sequence[Transition],
-        note: str = "",
-    ) -> None:
-        super().__init__(app_state, queue, targets, note)
-        self._journal = journal
-
-    def notes(self) -> list[str]:
-        return [
-            *super().notes(),
-            *(
-                one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
-                for line in self._journal[-3:]
-            ),
-        ]
 
     def change(self) -> Change:
         return _unless_changed(lambda *of, **version: self.queue.undo(*of, **version)[1])

@@ -35,6 +35,7 @@ _DOES = {
 }
 _MOST_PROBLEMS = 3
 _UNDONE_UNASKED = 2
+_CHANGES_SHOWN = 3
 
 
 def _form(name: str) -> type[Form]:
@@ -199,42 +200,40 @@ class EntryScreen(Screen[None]):
     async def action_undo(self) -> None:
         """The last change made from here; without one, that of the entry under the cursor. Whoever
         goes on undoing is asked from the third on."""
+        from monitor.forms.transitions import UndoForm  # late, like every form
+
         queue, entry, changes = self.state.source.queue, self.current(), self.state.changes
         if queue is None:
             return
         if changes and self.state.undone_in_a_row >= _UNDONE_UNASKED:
-            from monitor.forms.transitions import UndoForm
-
-            form = UndoForm(self.state, queue, changes[-1].done, (), f"this was: {changes[-1]}")
-            self.app.push_screen(form, self._undone)
+            form = UndoForm(self.state, queue, changes[-1].done, f"this was: {changes[-1]}")
+            outcome = await self.app.push_screen_wait(form)
+            if outcome is not None:
+                changes.pop()
+                self._show_undone(outcome)
         elif changes:
             undone, rest = await asyncio.to_thread(app_state.undo, queue, changes.pop())
             if rest is not None:
                 changes.append(rest)
             self._show_undone(undone)
-        elif entry is not None:
-            await self._confirm_undo(queue, entry)
+        elif entry is not None and (lines := await self._past_changes(queue, entry)):
+            form = UndoForm(self.state, queue, [entry], "\n".join(lines[-_CHANGES_SHOWN:]))
+            self._reported(await self.app.push_screen_wait(form))
 
-    async def _confirm_undo(self, queue: InterventionQueue, entry: Entry) -> None:
+    async def _past_changes(self, queue: InterventionQueue, entry: Entry) -> list[str]:
+        """By anybody, a line each; none where it cannot be undone, which is said."""
         try:
-            await asyncio.to_thread(
-                queue.find, entry["id"]
-            )  # a lost queue has a journal all the same
+            await asyncio.to_thread(queue.find, entry["id"])  # a lost queue has a journal, too
             journal = await asyncio.to_thread(queue.journal, entry["id"])
         except QueueError as error:
             self.notify_once(f"{error}. {error.hint}", "error")
-            return
+            return []
         if not journal:
             self.notify_once("nothing was changed from here, and this entry never was")
-            return
-        from monitor.forms.transitions import UndoForm
-
-        self.app.push_screen(UndoForm(self.state, queue, [entry], journal), self._reported)
-
-    def _undone(self, outcome: ChangeOutcome | None) -> None:
-        if outcome is not None:
-            self.state.changes.pop()
-            self._show_undone(outcome)
+        return [
+            one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
+            for line in journal
+        ]
 
     def _show_undone(self, outcome: ChangeOutcome) -> None:
         self.state.undone_in_a_row += 1
@@ -306,10 +305,10 @@ class EntryScreen(Screen[None]):
 
     @work(group="menu", exclusive=True)
     async def action_commands(self) -> None:
-        from monitor.forms.menu import CommandMenu  # late, like every form
+        from monitor.forms.menu import Menu  # late, like every form
 
         found = self._commands()
-        choice = await self.app.push_screen_wait(CommandMenu("Go on with", found))
+        choice = await self.app.push_screen_wait(Menu("Go on with", found, of_commands=True))
         if choice is None:
             return
         word, command = choice[0], found[choice[1]]

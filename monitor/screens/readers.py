@@ -72,7 +72,7 @@ class ReaderScreen(EntryScreen):
     def read_queue(self) -> None:
         """The stamps of the files many times a second; the files themselves when one differs."""
         source = self.state.source
-        self._follow(source.stamp, lambda _: QueueRead(source.read()), _POLL_S, _REST_S)
+        self._follow(lambda: source.stamp(), lambda _: QueueRead(source.read()), _POLL_S, _REST_S)
 
     @work(thread=True, exclusive=True, group="pulse")
     def read_pulse(self, look: Look) -> None:

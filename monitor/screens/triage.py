@@ -115,9 +115,8 @@ class TriageScreen(ReaderScreen):
         self.show()
         now = self.current()
         if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
-            self.read_background(
-                now, changes=self.is_reading
-            )  # somebody did something: it is in the journal
+            # Somebody did something: it is in the journal.
+            self.read_background(now, changes=self.is_reading)
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
                 screen.show_changes(message.snapshot.entries)
