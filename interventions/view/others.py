@@ -48,10 +48,15 @@ def worst_severity(others: list[MergedFailure]) -> str | None:
 def other_line(row: MergedFailure) -> str:
     """`crit 3 x planner HTTPStatusError: 401 Unauthorized`"""
     severity = SEVERITY_WORDS.get(row.get("severity") or "", "")
+    again = "REGRESSION" if row.get("regression_of") else ""
+    return one_line(f"{severity} {row.get('count', 1)} x {again} {other_words(row)}")
+
+
+def other_words(row: MergedFailure) -> str:
+    """`planner HTTPStatusError: 401 Unauthorized`"""
     message = (row.get("sample") or {}).get("error_message") or ""
     what = f"{row.get('phase', '')} {row.get('error_type', '')}{': ' if message else ''}{message}"
-    again = "REGRESSION" if row.get("regression_of") else ""
-    return one_line(f"{severity} {row.get('count', 1)} x {again} {what}")
+    return one_line(what)
 
 
 def turns_of_others(entry: Entry) -> set[int]:

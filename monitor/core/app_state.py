@@ -34,6 +34,17 @@ class AppState:
     undone_in_a_row: int = 0
     running: int = 0
 
+    def went_back(self, change: ChangeOutcome, undone: ChangeOutcome) -> None:
+        """`undone` took `change` back, so its entries are again what the changes before made of
+        them, at a later version. What somebody else did in between stays a conflict."""
+        now = {entry["id"]: entry["version"] for entry in undone.done}
+        later = {e["id"]: now[e["id"]] - (e["version"] - 1) for e in change.done if e["id"] in now}
+        for place, earlier in enumerate(self.changes):
+            done = [entry.copy() for entry in earlier.done]
+            for entry in done:
+                entry["version"] += later.get(entry["id"], 0)
+            self.changes[place] = replace(earlier, done=tuple(done))
+
 
 class InputError(Exception):
     """What was typed cannot be used; `str` says why."""

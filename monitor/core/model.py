@@ -14,7 +14,7 @@ from interventions.errors import QueryError
 from interventions.plaintext import one_line
 from interventions.times import to_text
 from interventions.view.groups import Group, grouped, single
-from interventions.view.others import is_new, last_news, other_line
+from interventions.view.others import is_new, last_news, other_words
 from interventions.view.query import Query, parse
 from monitor.core.looked import Look
 from monitor.core.snapshot import Snapshot
@@ -195,7 +195,7 @@ def _critical_failures(entries: Iterable[Entry]) -> dict[str, str]:
     found: dict[str, str] = {}
     for entry in entries:
         others = filter(_is_critical, entry["merged"])
-        held = {row.get("fingerprint") or "": other_line(row) for row in others}
+        held = {row.get("fingerprint") or "": other_words(row) for row in others}
         # An entry takes the worst severity of what it holds.
         if _is_critical(entry) and not held:
             own = f"{entry['phase']} {entry['error_type']}: {entry['error_message']}"

@@ -168,6 +168,9 @@ class Form(ModalScreen[ChangeOutcome | None]):
             named.insert(0, f"closes {what}, too:")
         return [*filter(None, [self.target_note]), *named]
 
+    def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
+        return _target_lines(entries)
+
     def fields(self) -> ComposeResult:
         yield from ()
 
@@ -189,7 +192,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.query_one("#form", VerticalScroll).border_title = self.heading()
         rest = _ROWS_OF_THE_REST + _ROWS_OF_A_PROBLEM * self.query_one("#form-problem").display
         most = max(_LEAST_SHOWN, min(_MOST_SHOWN, self.app.size.height - rest))
-        lines = _target_lines(self.entries[:most])
+        lines = self.target_lines(self.entries[:most])
         if len(self.entries) > most:
             lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
         targets = self.query_one("#form-entries", Static)

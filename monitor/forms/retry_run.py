@@ -24,6 +24,7 @@ from textual.widgets import Button, Footer, Static
 
 from interventions.entry import Entry
 from interventions.errors import NoResumerError
+from interventions.plaintext import one_line
 from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
 from interventions.retry.entry_points import LiveTurn, done_with, find_resumer, find_turn_reader
 from interventions.retry.retries import RetriedTurn, result_lines, retry, tally
@@ -124,6 +125,13 @@ class ResumeForm(TurnForm):
 
     def heading(self) -> Content:
         return Content(f"Resume turn {self.entries[0]['turn_id']}")
+
+    def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
+        turn = entries[0]
+        return [
+            Content(one_line(turn["error_message"])[:200]),
+            Content(one_line(f"session {turn['session_id']}")),
+        ]
 
     def change(self) -> Change:
         def resume(turn: Entry) -> Entry:

@@ -17,6 +17,7 @@ from interventions.home import SETTINGS_FILE
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.entry_points import LiveTurn, find_resumer, has_resumer
+from interventions.times import ago
 from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
@@ -209,13 +210,13 @@ class EntryScreen(Screen[None]):
             form = UndoForm(self.state, queue, changes[-1].done, f"this was: {changes[-1]}")
             outcome = await self.app.push_screen_wait(form)
             if outcome is not None:
-                changes.pop()
-                self._show_undone(outcome)
+                self._show_undone(changes.pop(), outcome)
         elif changes:
-            undone, rest = await asyncio.to_thread(app_state.undo, queue, changes.pop())
+            change = changes.pop()
+            undone, rest = await asyncio.to_thread(app_state.undo, queue, change)
             if rest is not None:
                 changes.append(rest)
-            self._show_undone(undone)
+            self._show_undone(change, undone)
         elif entry is not None and (lines := await self._past_changes(queue, entry)):
             form = UndoForm(self.state, queue, [entry], "\n".join(lines[-_CHANGES_SHOWN:]))
             self._reported(await self.app.push_screen_wait(form))
@@ -230,15 +231,17 @@ class EntryScreen(Screen[None]):
             return []
         if not journal:
             self.notify_once("nothing was changed from here, and this entry never was")
+        now = self.state.clock()
         return [
-            one_line(f"{line.get('at')}  {line.get('action')} by {line.get('by')}")
+            one_line(f"{line.get('action')} by {line.get('by')} {ago(str(line.get('at')), now)}")
             for line in journal
         ]
 
-    def _show_undone(self, outcome: ChangeOutcome) -> None:
+    def _show_undone(self, change: ChangeOutcome, undone: ChangeOutcome) -> None:
         self.state.undone_in_a_row += 1
+        self.state.went_back(change, undone)
         more = len(self.state.changes)
-        self._show_outcome(outcome, hint=f"  (z takes back {more} more)" if more else "")
+        self._show_outcome(undone, hint=f"  (z takes back {more} more)" if more else "")
 
     def _reported(self, outcome: ChangeOutcome | None) -> None:
         """Of what is not taken back."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Input
@@ -32,7 +32,7 @@ from monitor.screens.turns_tab import TurnsTab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
 from monitor.widgets.key_footer import KeyFooter
-from monitor.widgets.keys import TRIAGE
+from monitor.widgets.keys import TRIAGE, in_order
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
@@ -80,6 +80,10 @@ class TriageScreen(ReaderScreen):
             above = TrendChart(id="chart") if name == TrendsTab.name else None
             self._panes[name] = ListPane(name, tab.columns, follow=tab.follow, above=above)
         return self._panes[name]
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings)
 
     def on_mount(self) -> None:
         self.show()

@@ -6,9 +6,10 @@ palette are made from those that are alive, in this order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 
 from interventions.errors import SettingsError
 
@@ -148,3 +149,10 @@ def keymap(text: str) -> dict[str, str]:
 
 
 _GROUPS = ((*MOVING, *TRIAGE), SCROLLING)
+_PLACES = {one.id: place for place, one in enumerate((*MOVING, *SCROLLING, *TRIAGE))}
+
+
+def in_order(active: Mapping[str, ActiveBinding]) -> dict[str, ActiveBinding]:
+    """Textual puts remapped keys last, where the footer cuts them off."""
+    pairs = active.items()
+    return dict(sorted(pairs, key=lambda pair: _PLACES.get(pair[1].binding.id, len(_PLACES))))

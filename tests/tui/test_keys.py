@@ -603,6 +603,49 @@ async def test_undo_in_a_row_says_what_it_took_back_and_asks(
         assert sum(is_open(queue.find(own)) for own in ids) == 5
 
 
+async def test_two_changes_of_one_entry_are_undone_one_after_the_other(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    own = put(queue, severity="critical")
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("s", "enter")
+        await until(pilot, lambda: "snoozed 1" in told(pilot))
+        await pilot.press("a", *"ada", "enter")
+        await until(pilot, lambda: "assigned 1" in told(pilot))
+        await pilot.press("r", *"done", "enter")
+        await until(pilot, lambda: "resolved 1" in told(pilot))
+        for action in ("resolved", "assigned"):
+            await pilot.press("z")
+            await until(pilot, lambda action=action: f"undid: {action} 1" in told(pilot))
+        assert queue.find(own)["snoozed_until"]
+        assert not queue.find(own)["owner"]
+        await pilot.press("z")
+        await until(pilot, lambda: top(pilot) == "UndoForm")
+        await pilot.press("y")
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
+        entry = queue.find(own)
+        assert is_open(entry)
+        assert not entry["snoozed_until"]
+
+
+async def test_a_change_of_somebody_else_in_between_is_not_undone(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    own = put(queue)
+    async with monitor().run_test(size=NARROW) as pilot:
+        await pilot.press("s", "enter")
+        await until(pilot, lambda: "snoozed 1" in told(pilot))
+        queue.assign(own, "bob", by="bob")
+        await until(pilot, lambda: "@bob" in text(pilot))
+        await pilot.press("r", *"done", "enter")
+        await until(pilot, lambda: "resolved 1" in told(pilot))
+        await pilot.press("z")
+        await until(pilot, lambda: "undid: resolved 1" in told(pilot))
+        await pilot.press("z")
+        await until(pilot, lambda: "is version" in told(pilot))
+        assert queue.find(own)["owner"] == "bob"
+
+
 async def test_a_greyed_key_says_so_and_comes_alive(
     queue: InterventionQueue, monitor: Make
 ) -> None:
@@ -652,7 +695,7 @@ async def test_theme_bell_and_keys_are_settings(queue: InterventionQueue, home: 
     assert settings == MonitorSettings("light", False, "act.resolve=x act.undo=ctrl+g,u")
     async with _with(home, **asdict(settings)).run_test(size=(240, 40)) as pilot:
         assert pilot.app.theme == "light"
-        await until(pilot, lambda: "x Resolve" in _bottom(pilot))
+        await until(pilot, lambda: "x Resolve t Retry" in _bottom(pilot))
         rung: list[object] = []
         pilot.app.bell = lambda: rung.append(None)  # type: ignore[method-assign]
         put(queue, severity="critical")

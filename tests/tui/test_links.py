@@ -131,6 +131,8 @@ async def test_an_interrupted_turn_is_resumed(queue: InterventionQueue, monitor:
         await until(pilot, lambda: len(rows(pilot).rows) == 3)
         await pilot.press("j", "t")
         await until(pilot, lambda: "Resume turn 2" in text(pilot))
+        assert "turn-2" not in text(pilot)
+        assert "-: " not in text(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: "turn 2 went on from planner and is answered" in told(pilot))
         await pilot.press("k", "t")
