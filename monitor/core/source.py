@@ -137,31 +137,28 @@ class LiveSource:
         folder = state_folder(self.home)
         if not self._was_there or folder.is_dir():
             return None
-        return Trouble(
-            TroubleKind.VANISHED,
-            f"{folder} is gone",
+        todo = (
             "if it was moved, quit and start again with --home FOLDER; "
-            "if it comes back, so does the list",
+            "if it comes back, so does the list"
         )
+        return Trouble(TroubleKind.VANISHED, f"{folder} is gone", todo)
 
     def _first_run(self) -> Trouble | None:
         if queue_file(self.home).exists():
             return None
+        kind, todo = TroubleKind.FIRST_RUN, "another place: monitor --home FOLDER"
         if self._was_there:
+            kind, todo = TroubleKind.VANISHED, "if it comes back, so does the list"
             what = f"{queue_file(self.home)} is gone, and so are the logs that it was made from"
-            return Trouble(TroubleKind.VANISHED, what, "if it comes back, so does the list")
-        if not self.home.is_dir():
-            return Trouble(
-                TroubleKind.FIRST_RUN,
-                f"the folder {self.home} does not exist",
-                "another place: monitor --home FOLDER",
+        elif not self.home.is_dir():
+            what = f"the folder {self.home} does not exist"
+        else:
+            what = f"no failure was ever put in {self.home}"
+            todo = (
+                "it fills when a turn fails (unified-flow ask), or a program uses "
+                f"`with intervene(...)`; {todo}"
             )
-        return Trouble(
-            TroubleKind.FIRST_RUN,
-            f"no failure was ever put in {self.home}",
-            "it fills when a turn fails (unified-flow ask), or a program uses "
-            "`with intervene(...)`; another place: monitor --home FOLDER",
-        )
+        return Trouble(kind, what, todo)
 
     def _read_only(self) -> str:
         folder = state_folder(self.home)

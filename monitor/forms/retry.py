@@ -159,25 +159,19 @@ class RetryForm(TurnForm):
             return
         self._waiting = message.turns
         count, total = len(self._alike()), len(message.turns)
-        choices: list[tuple[str, str, bool]] = []
-        hints = []
+        buttons, hints = [], []
         if count > 1:
-            choices.append((f"All {count} alike", "all-alike", False))
+            buttons.append(_button(f"All {count} alike", "all-alike", others=False))
             hints.append(
                 f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
                 f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
             )
         if self._has_others():
-            choices.append((f"All {total}, others too", "all-others", True))
+            buttons.append(_button(f"All {total}, others too", "all-others", others=True))
             hints.append(f"{total - count} failed with another failure: this may be no fix for it")
         if self.state.can_start:
             self.query_one("#retry-progress", Static).update("\n".join(hints))
-        await self.query_one("#form-buttons", Horizontal).mount(
-            *(
-                Button(label, id=name, action=f"screen.all({others})", compact=True)
-                for label, name, others in choices
-            )
-        )
+        await self.query_one("#form-buttons", Horizontal).mount(*buttons)
         self.refresh_bindings()
 
     def action_all(self, others: bool) -> None:
@@ -215,3 +209,7 @@ class RetryForm(TurnForm):
         if outcome.refused or [one.status for one in tried] != ["passed"] * len(turns):
             self.remarks += summary(tried)
         return outcome
+
+
+def _button(label: str, name: str, *, others: bool) -> Button:
+    return Button(label, id=name, action=f"screen.all({others})", compact=True)

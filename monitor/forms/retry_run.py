@@ -48,39 +48,33 @@ def watched_turns(
     """Shows the phases of the turns as they run, where the journals can be read. `tried`, which
     grows, are those that ended."""
     over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(home, ids, show, tried, over))
-    watch.start()
+
+    def watch() -> None:
+        try:
+            reader = find_turn_reader()
+        except NoResumerError:
+            return
+        last_look = False
+        while not last_look:
+            last_look = over.wait(_POLL_S)
+            over_with = {one.turn_id for one in tried}
+            left = [turn for turn in ids if turn not in over_with]
+            # Turns begin in the order in which they wait.
+            try:
+                found = [reader.turn(home, turn) for turn in left[:JOBS]]
+            except Exception as error:  # noqa: BLE001 - a foreign reader
+                show((), f"the phases are not known: {foreign_error(error)}")
+                return
+            counts = progress(list(tried), len(ids)) if len(ids) > 1 else ""
+            show([redacted(turn) for turn in found if turn], counts)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        watch.join()
-
-
-def _watch(
-    home: Path,
-    ids: Sequence[int],
-    show: ShowProgress,
-    tried: Sequence[RetriedTurn],
-    over: threading.Event,
-) -> None:
-    try:
-        reader = find_turn_reader()
-    except NoResumerError:
-        return
-    last_look = False
-    while not last_look:
-        last_look = over.wait(_POLL_S)
-        over_with = {one.turn_id for one in tried}
-        left = [turn for turn in ids if turn not in over_with]
-        # Turns begin in the order in which they wait.
-        try:
-            found = [reader.turn(home, turn) for turn in left[:JOBS]]
-        except Exception as error:  # noqa: BLE001 - a foreign reader, which the retry does not need
-            show((), f"the phases are not known: {foreign_error(error)}")
-            return
-        counts = progress(list(tried), len(ids)) if len(ids) > 1 else ""
-        show([redacted(turn) for turn in found if turn], counts)
+        thread.join()
 
 
 class TurnForm(Form):

@@ -266,13 +266,12 @@ class TriageScreen(ReaderScreen):
     # Marks, order, pause
 
     def action_mark(self) -> None:
-        self.tab.toggle_marks(self.entries_under_cursor())
-        self.show()
+        self._mark_row()
         self.rows.action_move(1)
 
     @on(RowList.MarkClicked)
-    def _mark_clicked(self, message: RowList.MarkClicked) -> None:
-        self.tab.toggle_marks(self.tab.entries(message.key))
+    def _mark_row(self) -> None:
+        self.tab.toggle_marks(self.entries_under_cursor())
         self.show()
 
     def action_mark_all(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -47,11 +46,8 @@ class RowList(ScrollView, can_focus=True):
     class Chosen(Message):
         """The row under the cursor is to be read."""
 
-    @dataclass
     class MarkClicked(Message):
-        """The mark of a row was clicked."""
-
-        key: str
+        """The mark of the row that is under the cursor now was clicked."""
 
     def __init__(
         self, columns: Sequence[Column], *, follow: bool = False, id: str | None = None
@@ -179,7 +175,7 @@ class RowList(ScrollView, can_focus=True):
         again = place == self.cursor
         self.move_to(place)
         if event.x < 2:
-            self.post_message(self.MarkClicked(self.rows[place].key))
+            self.post_message(self.MarkClicked())
         elif again:
             self.action_choose()
 
