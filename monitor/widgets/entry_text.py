@@ -24,6 +24,7 @@ from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 _FEW, _MANY = 6, 12
+_MESSAGE = 400  # characters of a message while the detail is folded
 # `name: value`, `- name: value` in the lines of a part.
 _NAME = re.compile(r"(\s*(?:- )?)([\w .-]{1,40}:)(?= |$)")
 # `  0.934  docs/page.md:44  80b31741`: the score, the source and the passage.
@@ -56,25 +57,31 @@ def entry_parts(
 
 def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     style = _SEVERITY.get(entry["severity"], "bold")
-    lines = [
-        Content.assemble(
-            (one_line(entry["error_type"]), style), (f"  {short_id(entry['id'])}", "dim")
-        ),
-        *plain(clean(entry["error_message"]).split("\n")),
-    ]
+    what = (one_line(entry["error_type"]), style)
+    title = Content.assemble(what, (f"  {short_id(entry['id'])}", "dim"))
+    message = clean(entry["error_message"])
+    lines, short = [title, *plain(message.split("\n"))], [title, *plain(_begun(message))]
     now = latest_failure(entry)
     if any(now.get(name) != entry.get(name) for name in ("error_type", "error_message")):
         again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
         lines.append(Content.styled(again, style))
-    if line := raise_line(entry["traceback"] or ""):
-        lines.append(line)
-    lines.append(Content(""))
-    short = list(lines)
+        short += [Content.styled(line, style) for line in _begun(again)]
+    line = raise_line(entry["traceback"] or "")
+    both = [*([line] if line else []), Content("")]
+    lines += both
+    short += both
     if steps:
         short.append(Content.assemble(ribbon_line(steps), "  ", (ribbon_summary(steps), "dim")))
         lines += ribbon_names(steps)
     more = [Content.styled(line, "dim") for line in (head.title, facts)]
     return Part("", [*lines, *plain(head.lines), *more], [*short, *plain(head.lines)])
+
+
+def _begun(message: str) -> list[str]:
+    """Its first lines: an error page of a server would push the hint out of sight."""
+    begun = "\n".join(message[:_MESSAGE].split("\n")[:_FEW])
+    left = len(message) - len(begun)
+    return [*begun.split("\n"), *([f"▸ {left} more characters"] if left > 0 else [])]
 
 
 def _prose(section: Section, style: str = "") -> Part:

@@ -180,6 +180,21 @@ def _bottom(pilot: Pilot[Any]) -> str:
     return text(pilot).split("\n")[-1]
 
 
+async def test_a_long_message_leaves_the_question_in_sight(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    page = f"bad gateway\n{'<p>no</p> ' * 300}the end"
+    put(queue, error_message=page, context={"turn": turn("planner")})
+    async with monitor().run_test(size=(120, 40)) as pilot:
+        await pilot.press("enter")
+        await until(pilot, lambda: "How do topics differ" in text(pilot))
+        assert "more characters" in text(pilot)
+        await pilot.press("f")
+        await until(pilot, lambda: "more characters" not in text(pilot))
+        await pilot.press("slash", *"the end", "enter")
+        await until(pilot, lambda: "▏ the end" in text(pilot))
+
+
 async def test_a_detail_by_parts_by_words_and_unfolded(
     queue: InterventionQueue, monitor: Make
 ) -> None:
