@@ -1,4 +1,4 @@
-"""The keys that act on entries, for every screen that shows some."""
+"""What is chosen in the lists and the detail, and the keys that act on it."""
 
 from __future__ import annotations
 
