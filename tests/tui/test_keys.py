@@ -680,6 +680,16 @@ async def test_a_greyed_key_says_so_and_comes_alive(
         await until(pilot, lambda: not resolve_is_grey())
 
 
+async def test_the_keys_are_there_before_the_window_has_the_focus(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 1)
+    behind = monitor()
+    behind.set_reactive(Monitor.app_focus, False)
+    async with behind.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "r Resolve" in _bottom(pilot))
+
+
 async def test_the_help_is_in_groups_and_can_be_searched(
     queue: InterventionQueue, monitor: Make
 ) -> None:
