@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ def _used(pilot: Pilot[Any]) -> Iterator[tuple[str, Style]]:
                 yield segment.text.strip(), segment.style
 
 
+@cache
 def _contrast(style: Style) -> float:
     assert style.color
     assert style.bgcolor

@@ -29,6 +29,7 @@ from unified_flow.servers.connection_pool import new_client
 Error = TypeVar("Error", bound=httpx.HTTPError)
 
 _SHOWN = 300
+SHORTEST_KEY = 6  # a shorter one, which local servers take, is found in ordinary words
 _KEPT_HEADERS = ("retry-after", "content-type", "x-request-id")
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|hf|xai|key)[-_][\w*.-]{6,}|(?<=[Bb]earer )[\w*.~+/=-]{6,}")
 _WORD = re.compile(r"[^\s\"'<>,;:()\[\]{}]{6,}")
@@ -124,7 +125,9 @@ class ServerClient:
 
     def without_key(self, body: bytes) -> bytes:
         """A reply that repeats the key must carry it into no journal, queue or screen."""
-        return body.replace(self.secret.encode(), b"[redacted]") if self.secret else body
+        if self.secret is None or len(self.secret) < SHORTEST_KEY:
+            return body
+        return body.replace(self.secret.encode(), b"[redacted]")
 
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
@@ -269,7 +272,7 @@ def message_in(reason: Any) -> str:
 
 def _redacted(text: str, secret: str | None) -> str:
     text = _KEY_LIKE.sub("[redacted]", text)
-    if not secret:
+    if not secret or len(secret) < SHORTEST_KEY:
         return text
     text = text.replace(secret, "[redacted]")
     # Servers like to echo the beginning or the end of a key that they refuse.

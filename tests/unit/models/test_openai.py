@@ -285,6 +285,13 @@ def test_no_exception_ever_holds_the_key(
     assert KEY[-8:] not in shown
 
 
+def test_a_key_that_is_none_hides_no_words(model_server: ModelServer) -> None:
+    """As local servers get one: `x`, `none`."""
+    model_server.script = [serve.status(500, "the context exceeds what fits")]
+    with pytest.raises(httpx.HTTPStatusError, match="the context exceeds what fits"):
+        ask(model_server.url, key="x")
+
+
 def test_a_wrong_key_gets_401_and_is_not_echoed() -> None:
     with ModelServer({"reflection": PROCEED}, api_key="right") as server:
         with pytest.raises(httpx.HTTPStatusError, match=r"401.*\[redacted\]"):
