@@ -112,7 +112,7 @@ def _git_folder(folder: Path) -> Path | None:
 
 @cache
 def _packages() -> tuple[tuple[str, str], ...]:
-    from importlib import metadata  # late: whoever only reads the queue never needs it
+    from importlib import metadata  # late: a reader of the queue never needs it
 
     found = {name: next(iter(metadata.distributions(name=name)), None) for name in DEFAULT_PACKAGES}
     return tuple((name, one.version) for name, one in found.items() if one)

@@ -147,7 +147,7 @@ def _retry_one(
 
 
 def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:
-    """A turn that fails later is a failure too, and one of which nobody is told the queue's."""
+    """1 for a turn that failed again or later, 4 for a failure that reached no queue."""
     if any(result.is_unreported for result in results):
         return Code.QUEUE
     return Code.DONE if resolved and not any(result.failed for result in results) else Code.FAILED

@@ -214,8 +214,9 @@ class FileStore(History):
 
     def _finish(self, state: QueueState, *, again: bool = False) -> QueueState:
         """The state without those lines of the last change that are in the journal and in the
-        error log now. A change is made when its state is written: whoever is killed then leaves
-        its lines to the next holder of the lock, who writes what is missing (`again`)."""
+        error log now. A change is made when its state is written: a writer that is killed after
+        that leaves its lines to the next holder of the lock, which writes the missing ones
+        (`again`)."""
         if state.transitions:
             lines = [jsonl.encode(line) for line in state.transitions]
             with suppress(OSError):  # the queue file has them until they are noted

@@ -45,7 +45,7 @@ class QueueState:
     """All that is in the queue, in the order in which it was accepted.
 
     `dropped` counts by reason, `admitted` by kind. `transitions` and `failures` are the lines that
-    the last change has in the journal and in the error log: whoever made it may have been killed
+    the last change has in the journal and in the error log: its writer may have been killed
     before it wrote them there. `extra` is what a newer version wrote beside them. `unusable` are
     entries that a hand or another program has damaged, each with what is wrong. Nothing in it may
     be changed in place.

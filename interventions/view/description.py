@@ -66,10 +66,12 @@ def describe(
     turn = dict(turn_context(entry))
     note = one_line(entry["regression_note"] or "no note")
     earlier = entry["regression_of"]
-    # Among the known fixes its note is told already.
-    told = any(other["id"] == earlier for other in past)
-    before = f"it was resolved before, in {earlier}: {note}" if earlier and not told else ""
-    fixes = f"Known fixes, of which {short_id(earlier)} did not last" if earlier and told else ""
+    # Its note is shown once: among the known fixes, else here.
+    before, fixes = "", ""
+    if earlier and any(other["id"] == earlier for other in past):
+        fixes = f"Known fixes, of which {short_id(earlier)} did not last"
+    elif earlier:
+        before = f"it was resolved before, in {earlier}: {note}"
     latest = entry["latest_sample"]
     sample = {**latest, "traceback": None} if isinstance(latest, dict) else {}
     context = {name: v for name, v in entry["context"].items() if name not in ("turn", "hint")}

@@ -29,7 +29,6 @@ from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.routes import completions, guardrails, operations, query, triage
 from unified_flow.api.running_turns import Progress, RunningTurns, cancel_and_wait
-from unified_flow.api.session_ids import SessionIds
 from unified_flow.api.upkeep import Alarms, Upkeep
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
@@ -48,7 +47,8 @@ SCHEMES = {
 def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     """The service over a flow's services, which it closes when it ends.
 
-    Raises ConfigError for an address that is not loopback and has no token.
+    Raises ConfigError for an address that is not loopback and has no token, and for a key of
+    sessions that cannot be used.
     """
     settings = services.settings.serve
     tokens = Tokens.read(settings)
@@ -69,16 +69,11 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
         await flow.aclose()
 
     app = routes(lifespan=lifespan)
-    app.state.shared = AppState(
-        flow,
-        tokens,
-        strangers,
-        running,
-        metrics,
-        Readiness(upkeep, progress),
-        progress,
-        SessionIds(services.home),
-    )
+    readiness = Readiness(upkeep, progress)
+    state = AppState(flow, tokens, strangers, running, metrics, readiness, progress)
+    if settings.own_session_ids:
+        state.session_ids.make()  # a key that cannot be used is said now, and not to a client
+    app.state.shared = state
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)
     # The last one added is the outermost.

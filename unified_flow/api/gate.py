@@ -27,6 +27,7 @@ from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.logs import REQUESTS
+from unified_flow.engine.telemetry.query_log import RequestLine
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.trace_context import HEADER, checked, traceparent
 from unified_flow.turns.input_checks import MAX_ID_CHARS
@@ -233,30 +234,32 @@ def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -
         metrics.count_unlogged()
         return
     log, line = services.query_log, exchange.line(services.policy.name)
-    failed = exchange.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    requests.log(
-        logging.ERROR if failed else logging.INFO,
-        "%s %s: %s",
-        exchange.method,
-        exchange.route,
-        exchange.status,
-        extra={
-            "service": "http",
-            "component": "http",
-            "operation": exchange.route,
-            "status_code": exchange.status,
-            "request_id": exchange.request_id,
-            "error_type": line.type,
-            "session_id": line.session_id,
-            "turn_id": line.turn_id,
-            "intervention_id": line.intervention_id,
-            "duration_ms": elapsed_ms(exchange.started),
-        },
-    )
+    _log_request(exchange, line)
     try:
         log.append(line)
     except OSError as exc:
         logger.critical("%s cannot be written: %s", log.place, exc)
+
+
+def _log_request(exchange: HttpExchange, line: RequestLine) -> None:
+    failed = exchange.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    level = logging.ERROR if failed else logging.INFO
+    if not requests.isEnabledFor(level):
+        return  # nobody wants them, and each request would pay
+    about = {
+        "service": "http",
+        "component": "http",
+        "operation": exchange.route,
+        "status_code": exchange.status,
+        "request_id": exchange.request_id,
+        "error_type": line.type,
+        "session_id": line.session_id,
+        "turn_id": line.turn_id,
+        "intervention_id": line.intervention_id,
+        "duration_ms": elapsed_ms(exchange.started),
+    }
+    said = (exchange.method, exchange.route, exchange.status)
+    requests.log(level, "%s %s: %s", *said, extra=about)
 
 
 def _allowed_hosts(settings: ServeSettings) -> frozenset[str]:

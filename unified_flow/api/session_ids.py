@@ -18,19 +18,20 @@ _MAC_CHARS = 32
 
 class SessionIds:
     """The key is the home's, in `shared_state/session_key`: every service of a home knows the ids
-    of the others. Without the file all earlier ids are unknown. Raises OSError, and ConfigError
-    for a key that others could guess, such as that of a file which lost its end."""
+    of the others. Without the file all earlier ids are unknown. Raises ConfigError for a key that
+    cannot be kept, or that others could guess, such as that of a file which lost its end."""
 
     def __init__(self, home: Path) -> None:
         path = state_folder(home) / FILE
-        if not path.exists():
-            # A link, so that of two services that start at once one makes it, and whole.
-            own = path.with_name(f"{FILE}.{secrets.token_hex(8)}")
-            replace_private(own, secrets.token_hex(_BYTES))
-            with suppress(FileExistsError):
-                os.link(own, path)
-            own.unlink()
-        self._key = path.read_bytes()
+        try:
+            if not path.exists():
+                _make(path)
+            self._key = path.read_bytes()
+        except OSError as exc:
+            raise ConfigError(
+                f"{path} cannot be used: {exc.strerror or exc}",
+                hint="mend its permissions, or make room on the disk",
+            ) from exc
         if len(self._key) < 2 * _BYTES:
             raise ConfigError(
                 f"{path} is damaged", hint="delete it: a new one is made, and ids begin anew"
@@ -46,3 +47,12 @@ class SessionIds:
 
     def _mac(self, name: str) -> str:
         return hmac.new(self._key, name.encode(), "sha256").hexdigest()[:_MAC_CHARS]
+
+
+def _make(path: Path) -> None:
+    """A link, so that of two services that start at once one makes it, and whole."""
+    own = path.with_name(f"{FILE}.{secrets.token_hex(8)}")
+    replace_private(own, secrets.token_hex(_BYTES))
+    with suppress(FileExistsError):
+        os.link(own, path)
+    own.unlink()

@@ -68,8 +68,7 @@ async def ask(
 
     def observe(event: Observed) -> None:
         nonlocal progress
-        state.metrics.observe(event)
-        alive(event)
+        watch(event)
         if traced:
             progress = apply(progress, event)
         if observer is not None:
@@ -87,7 +86,7 @@ async def ask(
             history=question.history if question.session_id is None else None,
             log=exchange.set_turn_line,
         )
-        with state.progress.of_turn() as alive:
+        with state.of_turn() as watch:
             turn = await unless_cancelled(processing)
         answer = answer_of(turn, question.session_id, exchange.language, traced=traced)
     except Exception as exc:
@@ -131,8 +130,9 @@ async def retry(
         suits = turn.asked_with == flow.services.asked_with
         own = flow if suits else await asyncio.to_thread(flow_for, turn, flow.services.home)
         async with nullcontext() if suits else own:
-            resuming = resume_turn(own, turn_id, request, observer=state.metrics.observe, log=log)
-            resumed = await unless_cancelled(resuming)
+            with state.of_turn() as watch:
+                resuming = resume_turn(own, turn_id, request, observer=watch, log=log)
+                resumed = await unless_cancelled(resuming)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the fault is the turn's, not the request's
     if resumed.failed_again:
