@@ -37,7 +37,7 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.resumption import resume_turn
+from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
 from unified_flow.turns.fold import fold
@@ -121,6 +121,7 @@ def flow_in(home: Path, world: World) -> UnifiedFlow:
         tools=tools,
         allow_tools=["*"],
     )
+    services.sessions.close()
     sessions = Sessions(Path(services.sessions.place))
     sessions.world = world
     return UnifiedFlow(replace(services, sessions=sessions))
@@ -168,12 +169,12 @@ def run(
     world = World(folder, script, stops)
 
     async def go() -> Turn:
-        turn = await _one(flow_in(home, world).process("s", QUESTION, request_id="r"))
+        async with flow_in(home, world) as flow:
+            turn = await _one(flow.process("s", QUESTION, request_id="r"))
         for _ in range(len(stops) + 1):
             after(folder)
             try:
-                wanted = ResumeRequest(rerun_tools=True)
-                resumed = await _one(resume_turn(flow_in(home, world), 1, wanted))
+                resumed = await _one(_resume(home, world))
             except NotResumableError:
                 break
             turn = resumed.turn if resumed is not None else None
@@ -182,6 +183,11 @@ def run(
         return turn
 
     return ended(home, asyncio.run(go()), world), world
+
+
+async def _resume(home: Path, world: World) -> ResumeResult:
+    async with flow_in(home, world) as flow:
+        return await resume_turn(flow, 1, ResumeRequest(rerun_tools=True))
 
 
 async def _one(running: Any) -> Any:
@@ -287,9 +293,8 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])
         kept = _completed(journal.parent)
         world = World(journal.parent, script, {})
-        wanted = ResumeRequest(rerun_tools=True)
         try:
-            asyncio.run(resume_turn(flow_in(home, world), 1, wanted))
+            asyncio.run(_resume(home, world))
         except NotResumableError:
             assert cut == 1.0
         turn = fold(read(journal.parent))
