@@ -38,11 +38,10 @@ def bring_up_to_date(documents: Documents, *, show: bool, again: bool = False) -
     """Raises RetrievalError. An index that cannot be written is named and left as it is."""
     from unified_flow.retrieval.documents import AS_IT_IS
 
-    is_read_only = documents.index.is_read_only
-    if is_read_only and not documents.fresh:
+    if documents.index.is_read_only and not documents.fresh:
         note(f"the index {documents.index.path} is read-only: {AS_IT_IS}")
     with progress_bar("indexing", show=show) as progress:
-        (documents.refresh if again and not is_read_only else documents.ensure_fresh)(progress)
+        documents.ensure_fresh(progress, again=again)
 
 
 def document_folders(flow: UnifiedFlow) -> list[Path]:

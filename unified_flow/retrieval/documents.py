@@ -172,10 +172,13 @@ class Documents:
         self.fresh = False  # whether this process has read what changed
         self._lock = threading.Lock()
 
-    def ensure_fresh(self, progress: Progress | None = None) -> None:
-        """`refresh`, unless this process has done so, or the index can only be read."""
+    def ensure_fresh(self, progress: Progress | None = None, *, again: bool = False) -> None:
+        """`refresh`, unless the index can only be read or this process has done so; `again` does it
+        once more."""
         with self._lock:
-            if not self.fresh and not self._is_used_as_it_is():
+            if self.fresh and not (again and not self.index.is_read_only):
+                return
+            if not self._is_used_as_it_is():
                 self.refresh(progress)
 
     def _is_used_as_it_is(self) -> bool:
