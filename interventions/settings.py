@@ -60,6 +60,19 @@ class MonitorSettings:
     keys: str = described("", "other keys, by the ids of the help: act.resolve=x move.down=n,down")
 
 
+@dataclass(frozen=True)
+class SharedSettings:
+    """Many machines on one PostgreSQL (architecture/shared-mode.md), where a variable is named. 0
+    means: no bound."""
+
+    database_url_env: str = described("", "variable with the URL of the PostgreSQL database")
+    turns_per_worker: int = described(4, "turns at once in each worker")
+    turns_at_once: int = described(0, "turns at once in all workers together")
+    turns_per_user: int = described(0, "turns at once of one user")
+    max_queued: int = described(10_000, "turns that wait for a worker; more get 503")
+    polling_s: float = described(0.2, "seconds between two looks of a worker for turns")
+
+
 def queue_settings(home: Path) -> QueueSettings:
     return _load(home, "queue", QueueSettings())
 
@@ -76,7 +89,18 @@ def monitor_settings(home: Path) -> MonitorSettings:
     return _load(home, "monitor", MonitorSettings())
 
 
-_Table = TypeVar("_Table", QueueSettings, NotificationSettings, RetentionSettings, MonitorSettings)
+def shared_settings(home: Path) -> SharedSettings:
+    return _load(home, "shared", SharedSettings())
+
+
+_Table = TypeVar(
+    "_Table",
+    QueueSettings,
+    NotificationSettings,
+    RetentionSettings,
+    MonitorSettings,
+    SharedSettings,
+)
 
 
 def _load(home: Path, table: str, settings: _Table) -> _Table:

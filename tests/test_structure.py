@@ -22,7 +22,7 @@ from unified_flow.turns.events import TurnStarted
 ROOT = Path(unified_flow.__file__).parent.parent
 PACKAGES = ("unified_flow", "interventions", "monitor")
 # These names say everything there is to say of such a file.
-COMMON_STEMS = {"__init__", "__main__", "settings", "store", "schema", "model"}
+COMMON_STEMS = {"__init__", "__main__", "settings", "store", "schema", "model", "env"}
 LATE = {"textual", "fastapi", "uvicorn", "dbos", "xllamacpp", "qdrant_client", "sqlalchemy", "mcp"}
 
 
@@ -91,6 +91,8 @@ OF_A_LIBRARY = {
     "unified_flow/api": {"fastapi", "uvicorn"},
     "unified_flow/guardrails": {"sqlalchemy"},
     "unified_flow/mcp_service.py": {"mcp"},
+    "unified_flow/shared/migration.py": {"sqlalchemy"},
+    "unified_flow/shared/workflows.py": {"dbos"},
 }
 
 

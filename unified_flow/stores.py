@@ -10,13 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
+from interventions.settings import shared_settings
+from unified_flow.errors import ConfigError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.store import TurnStore
 
 if TYPE_CHECKING:  # and late: a list of turns needs neither
+    from unified_flow.shared.database import Database
     from unified_flow.turns.memory import MemoryStore
     from unified_flow.turns.sessions import SessionStore
+
+
+def shared_database(home: Path) -> Database | None:
+    """The database that `home` shares with other machines, if [shared] names one; else nothing of
+    it is imported. Raises ConfigError, also where the extra is not there."""
+    if not shared_settings(home).database_url_env:
+        return None
+    try:
+        from unified_flow.shared.database import database_at
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"[shared] needs {exc.name}, which is not installed",
+            hint="pip install 'unified-flow[shared]'",
+        ) from exc
+    return database_at(home)
 
 
 def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:

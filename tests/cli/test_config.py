@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unified_flow.cli.app import app
-from unified_flow.config.settings import Settings, load
+from unified_flow.config.settings import NOT_OURS, Settings, load
 from unified_flow.config.settings_reference import template
 from unified_flow.errors import ConfigError
 
@@ -91,5 +91,5 @@ def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:
     schema = json.loads((tmp_path / "unified_flow.schema.json").read_text())
     assert schema["additionalProperties"] is False
     known = set(schema["properties"])
-    assert {*Settings.model_fields, "queue", "notifications", "retention", "monitor"} == known
+    assert {*Settings.model_fields, *NOT_OURS} == known
     assert schema["properties"]["queue"]["properties"]["max_size"]["type"] == "integer"

@@ -41,11 +41,12 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
-def new_database(server: str) -> Iterator[str]:
-    """The URL of an empty database on `server`."""
+def new_database(server: str, template: str = "template1") -> Iterator[str]:
+    """The URL of a new database on `server`, empty or like `template`, to which nobody is
+    connected."""
     name = f"t_{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         yield server.replace("/postgres?", f"/{name}?")
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 

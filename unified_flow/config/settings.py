@@ -68,6 +68,7 @@ NOT_OURS = (
     "notifications",
     "retention",
     "monitor",
+    "shared",
 )  # tables that interventions/settings.py reads
 
 

@@ -22,10 +22,12 @@ from interventions.settings import (
     NotificationSettings,
     QueueSettings,
     RetentionSettings,
+    SharedSettings,
     monitor_settings,
     notification_settings,
     queue_settings,
     retention_settings,
+    shared_settings,
 )
 from unified_flow.config.settings import Settings, load, read_tables, variable_set
 from unified_flow.config.tables import table_in
@@ -35,6 +37,7 @@ QUEUE_TABLES: dict[str, type[Any]] = {
     "notifications": NotificationSettings,
     "retention": RetentionSettings,
     "monitor": MonitorSettings,
+    "shared": SharedSettings,
 }
 SCHEMA_FILE = "unified_flow.schema.json"
 HEAD = f"""\
@@ -165,6 +168,7 @@ def settings_of(home: Path) -> list[Setting]:
         "notifications": asdict(notification_settings(home)),
         "retention": asdict(retention_settings(home)),
         "monitor": asdict(monitor_settings(home)),
+        "shared": asdict(shared_settings(home)),
     }
     path, file = read_tables(home)
     where = str(path) if path is not None else SETTINGS_FILE

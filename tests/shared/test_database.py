@@ -1,0 +1,104 @@
+"""The setting, the migration, and a database that is away."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from subprocess import run
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.servers.postgres import Hanging
+from unified_flow.cli.app import app
+from unified_flow.errors import ConfigError
+from unified_flow.shared.database import Database, DatabaseAwayError, database_at, joining
+from unified_flow.shared.migration import migrate, revisions
+
+runner = CliRunner()
+
+
+def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
+    database = Database(postgres_url, "it")
+    assert revisions(database)[0] is None
+    before, now = migrate(database)
+    assert before is None
+    assert migrate(database) == (now, now)
+    with database.connection() as connection:
+        assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchone() == (0,)
+    database.close()
+
+
+def test_the_command_migrates(shared_home: Path) -> None:
+    outcome = runner.invoke(app, ["shared", "migrate", "--json", "--home", str(shared_home)])
+    assert outcome.exit_code == 0, outcome.output
+    told = json.loads(outcome.stdout)
+    assert told["before"] == told["now"]
+
+
+def test_without_a_url_it_says_what_to_export(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = runner.invoke(app, ["shared", "migrate", "--home", str(home)])
+    assert outcome.exit_code == 2
+    assert "database_url_env" in outcome.stderr
+    (home / "unified_flow.toml").write_text('[shared]\ndatabase_url_env = "NOWHERE_URL"\n')
+    with pytest.raises(ConfigError, match="NOWHERE_URL"):
+        database_at(home)
+    monkeypatch.setenv("NOWHERE_URL", "mysql://ada:hunter2@db/x")
+    with pytest.raises(ConfigError) as refused:
+        database_at(home)
+    assert "hunter2" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_a_database_that_is_away_is_said_without_its_url() -> None:
+    database = Database("postgresql://ada:hunter2@127.0.0.1:1/flow", "the database")
+    for use in (database.connect, lambda: database.connection().__enter__()):
+        with pytest.raises(DatabaseAwayError) as away:
+            use()
+        assert "hunter2" not in f"{away.value!r} {away.value.hint} {away.value.__cause__}"
+    database.close()
+
+
+def test_what_is_read_waits_for_a_database_that_was_away(database: Database) -> None:
+    """Its sessions end, as in a restart; the next statement takes another connection."""
+    with database.connect() as other:
+        database.run(lambda c: c.execute("SELECT 1"))
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid != pg_backend_pid() AND datname = current_database()"
+        )
+    assert database.run(lambda c: c.execute("SELECT 2").fetchone()) == (2,)
+
+
+def test_a_server_that_hangs_is_away(database_url: str) -> None:
+    with Hanging(database_url) as server:
+        database = Database(server.url, "it")
+        database.patience_s = 1.0
+        assert database.run(lambda c: c.execute("SELECT 1").fetchone()) == (1,)
+        server.hang()
+        database.close()
+        with pytest.raises(DatabaseAwayError):
+            database.run(lambda c: c.execute("SELECT 1"))
+
+
+def test_what_is_joined_belongs_to_the_other_transaction(database: Database) -> None:
+    with database.connect() as session:
+        with suppress(ZeroDivisionError), session.transaction(), joining(session):
+            with database.transaction() as connection:
+                connection.execute("INSERT INTO deliveries VALUES ('m', 1)")
+            raise ZeroDivisionError
+        assert session.execute("SELECT count(*) FROM deliveries").fetchone() == (0,)
+
+
+def test_a_home_that_shares_nothing_imports_nothing_of_it(home: Path) -> None:
+    """`ask` on one machine costs what it did."""
+    code = (
+        "import sys; from unified_flow.flow import UnifiedFlow;"
+        f" UnifiedFlow.from_config({str(home)!r});"
+        " print([m for m in sys.modules if m.split('.')[0] in ('dbos', 'psycopg', 'sqlalchemy')"
+        " or m.startswith('unified_flow.shared')])"
+    )
+    outcome = run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert outcome.stdout == "[]\n"

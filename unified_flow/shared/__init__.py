@@ -1,0 +1,1 @@
+"""Turns on many machines, on one PostgreSQL (architecture/shared-mode.md)."""

@@ -1,0 +1,193 @@
+"""The database of shared mode: its URL, its connections, and what to do while it is away.
+
+The URL holds a password, so that neither a message nor a cause shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from interventions.settings import shared_settings
+from unified_flow.errors import ConfigError, RetrievalError
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+CONNECT_S = 3
+PATIENCE_S = 5.0
+PAUSE_S = 0.1
+LONGEST_PAUSE_S = 1.0
+MOST_CONNECTIONS = 8
+# Both sides notice within about fifteen seconds that the other machine is gone, and the server ends
+# a session that a frozen process has left within a transaction, with its locks.
+SESSION: dict[str, Any] = {
+    "connect_timeout": CONNECT_S,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "options": "-c timezone=UTC -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2"
+    " -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=15s",
+}
+
+_joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
+
+
+class DatabaseAwayError(RetrievalError):
+    """The server cannot be reached, or has ended the session: the same may work in a moment."""
+
+
+class Database:
+    """Its connections are shared by all threads of the process. `named` is for messages."""
+
+    def __init__(self, url: str, named: str) -> None:
+        self.url = url
+        self.named = named
+        self.program = "unified-flow"
+        self.patience_s = PATIENCE_S
+        self._pool: ConnectionPool[Connection] | None = None
+        self._opening = threading.Lock()
+
+    def connect(self, name: str = "") -> Connection:
+        """A session of its own, autocommit; `name` tells it apart in pg_stat_activity. Raises
+        DatabaseAwayError."""
+        with self._away():
+            return psycopg.connect(
+                self.url, autocommit=True, **SESSION, application_name=name or self.program
+            )
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """One of the pool, autocommit, or the one that was joined. Raises DatabaseAwayError."""
+        joined = _joined.get()
+        if joined is not None:
+            yield joined
+            return
+        with self._away(), self._opened().connection(timeout=CONNECT_S) as connection:
+            yield connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One transaction, or a part of the one that was joined. Raises DatabaseAwayError."""
+        with self.connection() as connection, self._away(), connection.transaction():
+            yield connection
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """What `work` returns, in a transaction. While the database is away it is tried again, for
+        at most `patience_s`; if the connection is lost as it commits, `work` may be done twice.
+        Raises DatabaseAwayError then."""
+
+        def once() -> T:
+            with self.transaction() as connection:
+                return work(connection)
+
+        return self.waiting(once) if _joined.get() is None else once()
+
+    def waiting(self, work: Callable[[], T]) -> T:
+        """What `work` returns, which is done again for `patience_s` if the database is away."""
+        ends_at, pause_s = monotonic() + self.patience_s, PAUSE_S
+        while True:
+            try:
+                return work()
+            except DatabaseAwayError:
+                if monotonic() + pause_s > ends_at:
+                    raise
+            threading.Event().wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def close(self) -> None:
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        with self._opening:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.url,
+                    kwargs={"autocommit": True, **SESSION, "application_name": self.program},
+                    min_size=0,
+                    max_size=MOST_CONNECTIONS,
+                    check=_must_be_alive,
+                    reconnect_timeout=CONNECT_S,
+                    open=True,
+                )
+            return self._pool
+
+    @contextmanager
+    def _away(self) -> Iterator[None]:
+        """The driver's words name host, user and more of the URL."""
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as exc:
+            if isinstance(exc, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
+                raise
+            state = getattr(exc, "sqlstate", None)
+            shown = f"{type(exc).__name__}{f', SQLSTATE {state}' if state else ''}"
+            raise DatabaseAwayError(
+                f"{self.named} cannot be reached ({shown})",
+                hint="is the server running, and the URL right? unified-flow shared check tries it",
+            ) from None
+
+
+@contextmanager
+def joining(connection: Connection) -> Iterator[None]:
+    """What this thread, and those that it begins by asyncio.to_thread, do with any database in here
+    belongs to the transaction on `connection`."""
+    token = _joined.set(connection)
+    try:
+        yield
+    finally:
+        _joined.reset(token)
+
+
+def is_joined() -> bool:
+    return _joined.get() is not None
+
+
+def database_at(home: Path) -> Database:
+    """The one that [shared] names for `home`. Raises ConfigError if its variable holds no URL."""
+    variable = shared_settings(home).database_url_env
+    url = os.environ.get(variable, "").strip()
+    try:
+        is_url = url.startswith(("postgresql://", "postgres://")) and bool(conninfo_to_dict(url))
+    except psycopg.ProgrammingError:
+        is_url = False
+    if not is_url:
+        raise ConfigError(
+            f"the environment variable {variable} holds no URL of a PostgreSQL database",
+            hint=f"export {variable}=postgresql://USER:PASSWORD@HOST/DATABASE",
+        )
+    return _database(url, variable, os.getpid())
+
+
+@cache
+def _database(url: str, variable: str, pid: int) -> Database:
+    return Database(url, f"the database that {variable} names")
+
+
+def wait_for_ever(database: Database) -> None:
+    """A worker has nothing better to do than to wait for its database."""
+    database.patience_s = inf
+
+
+def _must_be_alive(connection: Connection) -> None:
+    """Raises OperationalError. Nothing has come on a connection that is well, so that it costs the
+    server nothing."""
+    if select.select([connection.fileno()], [], [], 0)[0]:
+        connection.execute("")

@@ -1,0 +1,68 @@
+"""The tables of shared mode, ours and DBOS's, made and brought up to date by a person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+
+from unified_flow.errors import ConfigError
+from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.workflows import make_tables
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "shared_version"
+_LOCK = 7_166_452
+
+
+def migrate(database: Database) -> tuple[str | None, str]:
+    """Bring the tables to the newest form, one process at a time; from which revision to which.
+    Raises ConfigError for tables of a newer version, and DatabaseAwayError."""
+    before, newest = revisions(database)
+    with database.connect() as session:  # the end of the session ends its lock
+        session.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        config = _config()
+        with _engine(database).begin() as connection:
+            config.attributes["connection"] = connection
+            try:
+                command.upgrade(config, "head")
+            except CommandError as exc:
+                raise ConfigError(
+                    f"the tables in {database.named} were made by a newer version: {exc}",
+                    hint="install that one",
+                ) from exc
+        make_tables(database)
+    return before, newest
+
+
+def revisions(database: Database) -> tuple[str | None, str]:
+    """(that of the tables, the newest that this program knows). Raises DatabaseAwayError."""
+    with database.connect():
+        pass  # it says why it is away better than the engine does
+    with _engine(database).connect() as connection:
+        found = MigrationContext.configure(
+            connection, opts={"version_table": VERSION_TABLE}
+        ).get_current_revision()
+    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    assert newest is not None
+    return found, newest
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+def _engine(database: Database) -> sa.Engine:
+    def connect() -> Connection:
+        connection = database.connect()
+        connection.autocommit = False
+        return connection
+
+    return sa.create_engine("postgresql+psycopg://", creator=connect, poolclass=sa.NullPool)
