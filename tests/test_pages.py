@@ -14,6 +14,7 @@ PAGES = sorted(
         *ROOT.glob("architecture/**/*.md"),
         *ROOT.glob("benchmarks/*.md"),
         *ROOT.glob("docs/*.md"),
+        *ROOT.glob("examples/*.md"),
     ]
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -23,7 +24,7 @@ NAMED = re.compile(r"`([\w./-]+)`")
 PICTURE = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IN_A_PICTURE = re.compile(r"[\w/-]+\.py\b")
 PACKAGES = ("unified_flow", "interventions", "monitor")
-FOLDERS = (*PACKAGES, "tests", "benchmarks", "docs", "architecture")
+FOLDERS = (*PACKAGES, "tests", "benchmarks", "docs", "examples", "architecture")
 READERS_OWN = {"mytools.py"}
 # A path that begins otherwise is somebody else's, or one of a home.
 ROOMS = {each.name for package in PACKAGES for each in (ROOT / package).iterdir() if each.is_dir()}

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unified_flow.errors import ConfigError, InputError, UnifiedFlowError
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.models import Model, ModelCall, ModelReply
+    from unified_flow.models.prompt import prompt
     from unified_flow.phases.errors import PhaseError
     from unified_flow.tools.functions import tool
     from unified_flow.turns.turn import Turn
@@ -20,20 +22,28 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "ConfigError": "errors",
     "InputError": "errors",
+    "Model": "models",
+    "ModelCall": "models",
+    "ModelReply": "models",
     "PhaseError": "phases.errors",
     "Turn": "turns.turn",
     "UnifiedFlow": "flow",
     "UnifiedFlowError": "errors",
+    "prompt": "models.prompt",
     "tool": "tools.functions",
 }
 
 __all__ = [
     "ConfigError",
     "InputError",
+    "Model",
+    "ModelCall",
+    "ModelReply",
     "PhaseError",
     "Turn",
     "UnifiedFlow",
     "UnifiedFlowError",
+    "prompt",
     "tool",
 ]
 

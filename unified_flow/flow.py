@@ -20,7 +20,7 @@ from unified_flow.engine.retried_interventions import may_stay_open, resolve_pas
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import LogRequest
 from unified_flow.engine.turn_run import TurnRun
-from unified_flow.errors import NoTurnError, QueueFullError, RetrievalError, wire_name
+from unified_flow.errors import InputError, NoTurnError, QueueFullError, RetrievalError, wire_name
 from unified_flow.errors.safe_messages import safe_message
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases.errors import PhaseError
@@ -33,6 +33,7 @@ from unified_flow.turns.input_checks import (
     checked_question,
     checked_user,
     new_request_id,
+    new_session_id,
 )
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.results import PriorTurn
@@ -71,14 +72,35 @@ class UnifiedFlow:
         """A flow over `home` (see `interventions.home.find_home`), configured by its
         `unified_flow.toml`; settings among the `options` go before what stands there.
 
-        `tool_modules` adds your own tools and `tools` replaces all of them, `allow_tools` grants
-        tools, `asker` asks a person about the others, `extra_models` adds models by name, `turns`
-        keeps the turns instead of the home's folder.
+        `docs` is a file, a folder, a web page, or a list of them. `model` is a name, or your own
+        `Model`; `extra_models` adds models by name, for `roles`. `tools` adds your own functions,
+        `tool_modules` those of modules, which a command that resumes a turn finds too;
+        `allow_tools` grants tools, `asker` asks a person about the others. `turns` keeps the turns
+        instead of the home's folder.
         Raises ConfigError or InputError.
         """
         from unified_flow.wiring import wire
 
         return cls(wire(home, **options))
+
+    def ask(
+        self, question: str, *, session_id: str | None = None, **options: Unpack[ProcessOptions]
+    ) -> Turn:
+        """`process` for a program without an event loop, in a session of its own unless one is
+        named. What it has opened it closes again; for many questions, `async with` the flow keeps
+        connections and a local model. Raises what `process` raises."""
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise InputError(
+                "ask() would hold up the event loop that runs here",
+                hint="write: turn = await flow.process(session_id, question)",
+            )
+
+        async def answered() -> Turn:
+            async with self:
+                return await self.process(session_id or new_session_id(), question, **options)
+
+        return asyncio.run(answered())
 
     async def process(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -34,6 +35,7 @@ from unified_flow.tools.builtin.file_search import file_tools
 from unified_flow.tools.builtin.human_ask import HUMAN_ASK
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.builtin.memory_tools import memory_tools
+from unified_flow.tools.functions import from_function
 from unified_flow.tools.grants import grants_of
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.permission_gate import Asker, PermissionGate
@@ -67,66 +69,64 @@ POLICIES: dict[str, Callable[[Settings], Policy]] = {
 class WiringOptions(SettingsOverrides, total=False):
     """Keywords of `UnifiedFlow.from_config`, which documents them."""
 
-    docs: Sequence[Path | str] | None
-    tools: Sequence[Tool] | None
-    tool_modules: Sequence[str] | None
-    allow_tools: Sequence[str] | None
+    docs: Path | str | Sequence[Path | str] | None
+    model: str | Model | None
+    tools: Sequence[Tool | Callable[..., Any]] | None
+    tool_modules: str | Sequence[str] | None
+    allow_tools: str | Sequence[str] | None
     asker: Asker | None
-    extra_models: dict[str, Model] | None
+    extra_models: Mapping[str, Model] | None
     turns: TurnStore | None
 
 
 def wire(
     home: Path | str | None = None,
     *,
-    docs: Sequence[Path | str] | None = None,
-    extra_models: dict[str, Model] | None = None,
-    tools: Sequence[Tool] | None = None,
-    tool_modules: Sequence[str] | None = None,
-    allow_tools: Sequence[str] | None = None,
+    docs: Path | str | Sequence[Path | str] | None = None,
+    model: str | Model | None = None,
+    extra_models: Mapping[str, Model] | None = None,
+    tools: Sequence[Tool | Callable[..., Any]] | None = None,
+    tool_modules: str | Sequence[str] | None = None,
+    allow_tools: str | Sequence[str] | None = None,
     asker: Asker | None = None,
     turns: TurnStore | None = None,
     pause: Callable[[float], Awaitable[None]] | None = None,
     **overrides: Unpack[SettingsOverrides],
 ) -> Services:
-    """The services of a flow over `home`. An override that is None means: as configured.
-
-    `extra_models` adds your own models by name, `tools` replaces the tools, `tool_modules`
-    adds to them, `allow_tools` adds to the setting `tools.allow`, `asker` asks a person whether a
-    tool may run, `turns` stands in for the home's turns,
-    `pause` for asyncio.sleep between attempts. Raises ConfigError, and InputError for documents
-    that are not there.
+    """The services of a flow over `home`, as `UnifiedFlow.from_config` says. An override that is
+    None means: as configured. `pause` stands in for asyncio.sleep between attempts. Raises
+    ConfigError, and InputError for documents that are not there.
     """
     root = find_home(home)
-    named = [absolute(each) for each in docs] if docs else None
-    settings = load(root, docs=named, **overrides)
+    named = [absolute(each) for each in _listed("docs", docs, "a path", _is_path)] or None
+    tool_modules = _listed("tool_modules", tool_modules, "a text", _is_text)
+    allow_tools = _listed("allow_tools", allow_tools, "a text", _is_text)
+    own_tools = _tools_given(tools)
+    model, own_models = _models_given(model, extra_models or {})
+    settings = load(root, docs=named, model=model, **overrides)
     notification_settings(root)  # a mistake there is told before a failure is to be
-    settings.check_models(present={EMBEDDED, *(extra_models or {})})
+    settings.check_models(present={EMBEDDED, *own_models})
     private = [state_folder(root), root / "logs"]
     roots = roots_of(settings, named, chosen=overrides.get("collection"))
     documents = documents_of(root, settings, roots)
     sessions = session_store(root)
     queue = queue_at(root)
     memory = memory_store(root)
-    given_modules = [located_module(Path.cwd(), each) for each in tool_modules or ()]
-    servers: list[McpServer] = []
-    modules = None
-    if tools is None:
-        servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
-        built_in = _built_in_tools(documents, settings, roots, private, memory)
-        configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
-        modules = ToolModules(list(dict.fromkeys([*configured, *given_modules])))
-        tools = [*built_in, *installed_tools()]
+    servers = [McpServer(name, each, root) for name, each in settings.mcp.items()]
+    built_in = _built_in_tools(documents, settings, roots, private, memory)
+    configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
+    given_modules = [located_module(Path.cwd(), each) for each in tool_modules]
+    modules = ToolModules(list(dict.fromkeys([*configured, *given_modules])))
     return Services(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
         turns=turn_store(root, known=sessions.last_turn_id) if turns is None else turns,
-        models=ModelRegistry(settings, extra_models, state=state_folder(root)),
-        toolbox=Toolbox(tools, servers, modules),
+        models=ModelRegistry(settings, own_models, state=state_folder(root)),
+        toolbox=Toolbox([*built_in, *installed_tools(), *own_tools], servers, modules),
         gate=PermissionGate(
             grants_of(root),
-            allow=(*settings.tools.allow, *(allow_tools or ())),
+            allow=(*settings.tools.allow, *allow_tools),
             deny=tuple(settings.tools.deny),
             hosts=fetch_policy_of(settings.research).hosts,
             asker=asker,
@@ -142,8 +142,55 @@ def wire(
         guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,
         traces=_traces(settings),
-        asked_with=_asked_with(docs, given_modules, allow_tools, dict(overrides)),
+        asked_with=_asked_with(named, given_modules, allow_tools, {**overrides, "model": model}),
     )
+
+
+def _listed(name: str, given: object, what: str, fits: Callable[[object], bool]) -> list[Any]:
+    """One or several, as a list. Raises ConfigError for what does not fit."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        listed = list(given)
+    else:
+        listed = [] if given is None else [given]
+    for each in listed:
+        if not fits(each):
+            raise ConfigError(f"{name} is {what}, or a list of them, not {type(each).__name__}")
+    return listed
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, Path | str)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _tools_given(tools: object) -> list[Tool]:
+    """Raises ConfigError, also for a function of which no tool can be made."""
+
+    def fits(value: object) -> bool:
+        return isinstance(value, Tool) or inspect.isroutine(value)
+
+    given = _listed("tools", tools, "a function or a Tool", fits)
+    return [each if isinstance(each, Tool) else from_function(each) for each in given]
+
+
+def _models_given(model: object, extra: Mapping[str, Model]) -> tuple[str | None, dict[str, Model]]:
+    """The name of the model, and a program's own models by name. Raises ConfigError."""
+    own = dict(extra)
+    if isinstance(model, Model):
+        own[model.name] = model
+        model = model.name
+    for each in own.values():
+        if not isinstance(each, Model):
+            raise ConfigError(f"extra_models holds a {type(each).__name__}, which is no Model")
+    if model is not None and not isinstance(model, str):
+        raise ConfigError(
+            f"model is a name or a Model, not {type(model).__name__}",
+            hint="a Model has `name`, `async complete(call)` and `async aclose()`",
+        )
+    return model, own
 
 
 def _traces(settings: Settings) -> Traces | None:

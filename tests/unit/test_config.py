@@ -204,7 +204,7 @@ def test_no_secret_of_a_server_or_of_the_notifications_is_shown(home: Path) -> N
 
 
 def test_a_program_may_override_every_setting() -> None:
-    own = {"docs", "tools"}  # parameters of their own, or of another meaning there
+    own = {"docs", "model", "tools"}  # parameters of their own, or of another meaning there
     assert SettingsOverrides.__annotations__.keys() == Settings.model_fields.keys() - own
 
 

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from interventions.cli.terminal import Code, note, say
 from interventions.plaintext import clean
 from unified_flow.cli.documents import refresh_documents
-from unified_flow.cli.live import new_session_id, run_turn
+from unified_flow.cli.live import run_turn
 from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
 from unified_flow.cli.terminal import on_terminal, progress_bar, say_object
 from unified_flow.errors import InputError
-from unified_flow.turns.input_checks import first_mistake, read_text
+from unified_flow.turns.input_checks import first_mistake, new_session_id, read_text
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow

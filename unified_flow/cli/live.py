@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Self
@@ -29,6 +28,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
+from unified_flow.turns.input_checks import new_session_id
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 
@@ -157,10 +157,6 @@ def phases_shown(live: bool, observer: Observer | None = None) -> Iterator[Obser
                 view(event)
 
         yield follow
-
-
-def new_session_id() -> str:
-    return f"session_{secrets.token_hex(6)}"
 
 
 async def run_turn(

@@ -223,12 +223,11 @@ class Settings(BaseSettings):
 
 class SettingsOverrides(TypedDict, total=False):
     """The fields of `Settings` as a program or a command gives them: None means not given, a table
-    is a mapping. `docs` and [tools] have parameters of their own."""
+    is a mapping. `docs`, `model` and [tools] have parameters of their own."""
 
     collection: str | None
     collections: Mapping[str, Any] | None
     documents: Mapping[str, Any] | None
-    model: str | None
     base_url: str | None
     api_key_env: str | None
     api_key_file: Path | str | None
@@ -252,13 +251,17 @@ class SettingsOverrides(TypedDict, total=False):
 
 
 def load(
-    home: Path, *, docs: Sequence[Path | str] | None = None, **overrides: Unpack[SettingsOverrides]
+    home: Path,
+    *,
+    docs: Sequence[Path | str] | None = None,
+    model: str | None = None,
+    **overrides: Unpack[SettingsOverrides],
 ) -> Settings:
     """Settings of `home`. An override that is None counts as not given. Raises ConfigError."""
     where, tables = read_tables(home)
     file = {key: value for key, value in tables.items() if key not in NOT_OURS}
     _refuse_unknown_variables()
-    given = {k: v for k, v in {"docs": docs, **overrides}.items() if v is not None}
+    given = {k: v for k, v in {"docs": docs, "model": model, **overrides}.items() if v is not None}
     try:
         return Settings(**{"_file": with_absolute_paths(file, Settings, home), **given})
     except ValidationError as exc:

@@ -24,6 +24,8 @@ class UnifiedFlowError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        if hint is not None:
+            self.add_note(f"hint: {hint}")  # a traceback shows it
 
 
 class InputError(UnifiedFlowError):

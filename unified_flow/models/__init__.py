@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -56,6 +56,7 @@ class ModelReply:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
+@runtime_checkable
 class Model(Protocol):
     @property
     def name(self) -> str: ...

@@ -54,6 +54,8 @@ class PhaseError(UnifiedFlowError):
         self.retry_after_s = failure.retry_after_s
         self.severity = failure.severity or "high"
         self.intervention_id = failure.intervention_id
+        if self.intervention_id is not None:
+            self.add_note(f"next: interventions show {self.intervention_id}")
         self.admission = failure.admission
         self.answer = failure.action
         self.user_safe_message = safe_message(

@@ -112,6 +112,10 @@ def new_request_id() -> str:
     return f"{utc_now():%Y-%m-%d}-{secrets.token_hex(6)}"
 
 
+def new_session_id() -> str:
+    return f"session_{secrets.token_hex(6)}"
+
+
 def read_text(path: Path, field: str) -> str:
     """Raises InputError for what cannot be read as UTF-8."""
     try:

@@ -51,11 +51,12 @@ def chat(
     import asyncio
 
     from unified_flow.cli.chat.conversation import Conversation
-    from unified_flow.cli.live import new_session_id, note_undeclared
+    from unified_flow.cli.live import note_undeclared
     from unified_flow.cli.permission_question import terminal_asker
     from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.turns.input_checks import new_session_id
 
     def open_flow() -> UnifiedFlow:
         return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())

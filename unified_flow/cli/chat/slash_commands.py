@@ -12,9 +12,9 @@ from interventions.plaintext import one_line
 from unified_flow.cli.answer import show_sources
 from unified_flow.cli.chat.conversation import Conversation
 from unified_flow.cli.documents import document_folders
-from unified_flow.cli.live import new_session_id
 from unified_flow.cli.outcome import show_outcome, show_resumed
 from unified_flow.tools.grants import SCOPES
+from unified_flow.turns.input_checks import new_session_id
 
 
 class LeaveChat(Exception):  # noqa: N818 - no error: the person has had enough

@@ -65,8 +65,8 @@ class Traces:
             traceparent.reset(before)
 
     def close(self) -> None:
-        """Send what is left."""
-        self._provider.shutdown()
+        """Send what is left. The provider itself ends with the process."""
+        self._provider.force_flush()
 
 
 class _TurnSpans:
