@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.answers import IN_ENVIRONMENT
-from tests.servers.fixtures import model_server, postgres, postgres_url
+from tests.servers.fixtures import (
+    database_url,
+    migrated,
+    model_server,
+    postgres,
+    postgres_url,
+)
 
-__all__ = ["model_server", "postgres", "postgres_url"]
+__all__ = ["database_url", "migrated", "model_server", "postgres", "postgres_url"]
 
 # Each worker, and each Python that a test starts, would compile anew all that it loads.
 sys.dont_write_bytecode = False

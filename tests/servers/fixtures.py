@@ -8,6 +8,8 @@ import pytest
 
 from tests.servers.model_server import ModelServer
 
+VARIABLE = "FLOW_DATABASE_URL"
+
 
 @pytest.fixture
 def model_server() -> Iterator[ModelServer]:
@@ -32,4 +34,30 @@ def postgres_url(postgres: str) -> Iterator[str]:
     from tests.servers.postgres import new_database
 
     with new_database(postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: str) -> Iterator[str]:
+    """A database with all tables of shared mode, to make others from: to migrate one takes a
+    second."""
+    from tests.servers.postgres import new_database
+    from unified_flow.shared.database import Database
+    from unified_flow.shared.migration import migrate
+
+    with new_database(postgres) as url:
+        migrate(Database(url, "the template"))
+        yield url
+
+
+@pytest.fixture
+def database_url(postgres: str, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a new database with all tables, which the environment names."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    from tests.servers.postgres import new_database
+
+    template = conninfo_to_dict(migrated)["dbname"]
+    with new_database(postgres, template=str(template)) as url:
+        monkeypatch.setenv(VARIABLE, url)
         yield url

@@ -5,31 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
-from tests.servers.postgres import new_database
+from tests.servers.fixtures import VARIABLE
 from unified_flow.shared.database import Database
-from unified_flow.shared.migration import migrate
-
-VARIABLE = "FLOW_DATABASE_URL"
-
-
-@pytest.fixture(scope="session")
-def migrated(postgres: str) -> Iterator[str]:
-    """A database with all tables, to make others from: to migrate one takes a second."""
-    with new_database(postgres) as url:
-        migrate(Database(url, "the template"))
-        yield url
-
-
-@pytest.fixture
-def database_url(postgres: str, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The URL of a new database with all tables, which the environment names."""
-    template = psycopg.conninfo.conninfo_to_dict(migrated)["dbname"]
-    with new_database(postgres, template=str(template)) as url:
-        monkeypatch.setenv(VARIABLE, url)
-        yield url
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from tests.servers.postgres import Hanging
 from unified_flow.cli.app import app
-from unified_flow.errors import ConfigError
-from unified_flow.shared.database import Database, DatabaseAwayError, database_at, joining
+from unified_flow.errors import ConfigError, DatabaseAwayError
+from unified_flow.shared.database import Database, database_at, joining
 from unified_flow.shared.migration import migrate, revisions
 
 runner = CliRunner()

@@ -119,6 +119,11 @@ class RetrievalError(UnifiedFlowError):
     """The document index or another store cannot be read."""
 
 
+class DatabaseAwayError(RetrievalError):
+    """The database that machines share cannot be reached, or has ended the session. Nothing has
+    failed: the same may work in a moment."""
+
+
 class ToolError(UnifiedFlowError):
     """A tool ran, and failed or returned what is of no use."""
 

@@ -22,7 +22,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from interventions.settings import shared_settings
-from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.errors import ConfigError, DatabaseAwayError
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
@@ -45,10 +45,6 @@ SESSION: dict[str, Any] = {
 }
 
 _joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
-
-
-class DatabaseAwayError(RetrievalError):
-    """The server cannot be reached, or has ended the session: the same may work in a moment."""
 
 
 class Database:

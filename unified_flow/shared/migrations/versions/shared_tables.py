@@ -26,6 +26,7 @@ CREATE TABLE turns (
     message text,
     request_id text,
     user_id text,
+    worker_id text,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX turns_live_message ON turns (message) WHERE live;
@@ -141,10 +142,7 @@ CREATE TABLE memories (
     record text NOT NULL,
     UNIQUE (user_id, id)
 );
-CREATE TABLE grants (
-    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    record text NOT NULL
-);
+CREATE TABLE documents (name text PRIMARY KEY, body text NOT NULL);
 CREATE TABLE query_log (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     request_id text NOT NULL,
