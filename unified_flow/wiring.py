@@ -25,9 +25,9 @@ from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import FailFast, Graceful, Policy, Silent
-from unified_flow.retrieval.documents import Documents, documents_of, roots_of
+from unified_flow.retrieval.documents import Documents, documents_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
-from unified_flow.stores import memory_store, session_store, turn_store
+from unified_flow.stores import memory_store, session_store, shared_database, turn_store
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -107,8 +107,9 @@ def wire(
     notification_settings(root)  # a mistake there is told before a failure is to be
     settings.check_models(present={EMBEDDED, *own_models})
     private = [state_folder(root), root / "logs"]
-    roots = roots_of(settings, named, chosen=overrides.get("collection"))
-    documents = documents_of(root, settings, roots)
+    database = shared_database(root)
+    documents = documents_of(root, settings, named, overrides.get("collection"), database)
+    roots = documents.roots or [] if documents is not None else []
     sessions = session_store(root)
     queue = queue_at(root)
     memory = memory_store(root)

@@ -25,6 +25,7 @@ OWN = {
     "config": {"schema"},
     "model": {"get"},
     "eval": {"compare"},
+    "shared": {"migrate", "check", "import"},
     "interventions": {
         *("resolve", "dismiss", "snooze", "reopen", "undo", "assign", "retry", "schema"),
         *("similar", "history", "health", "drain", "doctor", "watch"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -42,7 +42,6 @@ def doctor(
     Exit code 0 if all is well, 4 if the queue is in trouble, else 1.
     """
     import asyncio
-    from dataclasses import asdict
 
     from unified_flow.wiring import wire
 
@@ -57,14 +56,7 @@ def doctor(
             await services.aclose()
 
     findings = asyncio.run(check())
-    if as_json:
-        well = all(finding.ok for finding in findings)
-        say_object({"ok": well, "checks": [asdict(f) for f in findings]})
-    else:
-        for finding in findings:
-            say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}")
-            if finding.hint and not finding.ok:
-                say(f"    {for_home(finding.hint, home)}")
+    show_findings(findings, as_json, home)
     wrong = [finding.name for finding in findings if not finding.ok]
     if wrong:
         raise typer.Exit(Code.QUEUE if "queue" in wrong else Code.FAILED)
@@ -80,6 +72,17 @@ class Finding:
     hint: str | None = None
 
 
+def show_findings(findings: list[Finding], as_json: bool, home: Path | None) -> None:
+    if as_json:
+        well = all(finding.ok for finding in findings)
+        say_object({"ok": well, "checks": [asdict(f) for f in findings]})
+        return
+    for finding in findings:
+        say(f"{'✓' if finding.ok else '✗'} {finding.name}: {finding.message}")
+        if finding.hint and not finding.ok:
+            say(f"    {for_home(finding.hint, home)}")
+
+
 async def check_all(services: Services) -> list[Finding]:
     settings = f"policy {services.policy.name}, digest {services.config_digest}"
     servers = [_server(services, name) for name in services.toolbox.servers]
@@ -88,22 +91,22 @@ async def check_all(services: Services) -> list[Finding]:
         Finding("settings", True, settings),
         *_folders(services.home),
         *_recipes(services),
-        _checked("documents", lambda: _documents(services)),
+        checked("documents", lambda: _documents(services)),
         *_other_collections(services),
-        _checked("tools", lambda: _tools(services)),
+        checked("tools", lambda: _tools(services)),
         *[await each for each in servers],
-        _checked("sessions", lambda: _sessions(services)),
-        _checked("memory", lambda: _memories(services)),
+        checked("sessions", lambda: _sessions(services)),
+        checked("memory", lambda: _memories(services)),
         *await _dead_turns(services),
-        _checked("queue", lambda: _queue(services)),
+        checked("queue", lambda: _queue(services)),
         *_lost_turns(services),
-        _checked("guardrails", lambda: _rules(services)),
+        checked("guardrails", lambda: _rules(services)),
         *[finding async for finding in _moderation(services)],
         *[await each for each in models],
     ]
 
 
-def _checked(name: str, check: Callable[[], str]) -> Finding:
+def checked(name: str, check: Callable[[], str]) -> Finding:
     """What `check` returns is well; what it raises is not."""
     try:
         return Finding(name, True, check())

@@ -9,11 +9,15 @@ import click
 import typer
 
 from interventions.cli.terminal import note, say
+from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import counted, progress_bar, say_object, say_result
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from unified_flow.retrieval.index import Index
     from unified_flow.retrieval.index_writer import IndexReport
 
 SKIPPED_SHOWN = 20
@@ -52,6 +56,8 @@ def index(
     unified-flow index --rebuild docs/
     unified-flow index --delete old-docs/          as where they are gone for good
 
+    In shared mode this is what publishes the index for all workers.
+
     What an index holds: unified-flow collections show
 
     Exit codes: 0 done, 1 the index is broken, 2 usage or configuration, 130 interrupted.
@@ -67,15 +73,29 @@ def index(
     try:
         if delete:
             gone = documents.index.forget(paths or [])
+            _publish(home, collection, documents.index)
             done = f"{counted(gone, 'file')} deleted from the index; the documents are untouched"
             say_result(as_json, {"removed": gone}, done)
             return
         with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
             report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
+        _publish(home, collection, documents.index)
         say_object(_of_report(report)) if as_json else _show(report)
         note_unasked(home, collection)
     finally:
         documents.close()
+
+
+def _publish(home: Path | None, collection: str | None, index: Index) -> None:
+    """For all workers, in shared mode."""
+    from unified_flow.retrieval.documents import publish
+    from unified_flow.stores import shared_database
+
+    if (database := shared_database(find_home(home))) is None:
+        return
+    if (snapshot := publish(home, collection, index, database)) is not None:
+        size = snapshot.size_bytes / 1e6
+        note(f"published for all workers: {size:.1f} MB of the collection {snapshot.collection}")
 
 
 def _of_report(report: IndexReport) -> dict[str, Any]:

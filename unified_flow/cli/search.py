@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from interventions.cli.terminal import paint, say, say_painted
+from interventions.home import find_home
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli import options
@@ -49,10 +50,12 @@ def search(
     from unified_flow.cli.documents import bring_up_to_date
     from unified_flow.errors import InputError
     from unified_flow.retrieval.documents import open_documents
+    from unified_flow.stores import shared_database
     from unified_flow.turns.input_checks import checked_question
 
     question = checked_question(query)
-    documents = open_documents(home, docs, collection)
+    database = None if docs else shared_database(find_home(home))
+    documents = open_documents(home, docs, collection, database)
     try:
         bring_up_to_date(documents, show=sys.stderr.isatty())
         found = documents.explain(question, limit, why)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from interventions.cli.terminal import Code
 from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_result
+from unified_flow.errors import ConfigError, DatabaseAwayError
 
 if TYPE_CHECKING:
+    from unified_flow.cli.doctor import Finding
     from unified_flow.shared.database import Database
 
 
 def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
     """Make the tables of shared mode, or bring them up to date.
+
+    \b
+    unified-flow shared migrate
 
     Settings: the table [shared]. It needs: pip install 'unified-flow[shared]'
     """
@@ -27,9 +36,67 @@ def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
     say_result(as_json, {"before": before, "now": now}, said + was)
 
 
+def check(home: options.Home = None, as_json: options.AsJson = False) -> None:
+    """Try whether the database can carry the shared mode, and say what to do about what it cannot.
+
+    \b
+    unified-flow shared check
+
+    Exit codes: 0 all is well, 1 something is not, 2 it is not configured, 4 the database cannot
+    be reached.
+    """
+    from unified_flow.cli.doctor import show_findings
+
+    database = database_of(home)
+    findings = list(_findings(database, find_home(home)))
+    show_findings(findings, as_json, home)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(Code.FAILED if findings[1:] else Code.QUEUE)
+
+
+def _findings(database: Database, home: Path) -> Iterator[Finding]:
+    """That of the server alone if it cannot be reached."""
+    from unified_flow.cli.doctor import Finding, checked
+    from unified_flow.shared import database_check as checks
+
+    try:
+        connection = database.connect()
+    except DatabaseAwayError as exc:
+        yield Finding("server", False, str(exc), exc.hint)
+        return
+    with connection:
+        yield checked("server", lambda: checks.check_server(connection))
+        yield checked("session", lambda: checks.check_session(database.connect))
+        yield checked("notifications", lambda: checks.check_notifications(database.connect))
+        yield checked("clock", lambda: checks.check_clock(connection))
+        yield checked("keepalives", lambda: checks.check_keepalives(connection))
+        yield checked("connections", lambda: checks.check_connections(connection))
+        # Each of the last three needs the one before.
+        yield (found := checked("privileges", lambda: checks.check_privileges(connection)))
+    if found.ok:
+        yield (found := checked("tables", lambda: checks.check_tables(database)))
+    if found.ok:
+        yield checked("index", lambda: _index(database, home))
+
+
+def _index(database: Database, home: Path) -> str:
+    from unified_flow.config.settings import load
+    from unified_flow.retrieval.documents import published_index
+
+    settings = load(home)
+    snapshot = published_index(home, settings, database).newest()
+    if snapshot is None:
+        raise ConfigError(
+            f"no index of the collection {settings.collection} is published for this version",
+            hint="unified-flow index FOLDER publishes one",
+        )
+    size, when = snapshot.size_bytes / 1e6, snapshot.published_at.strftime("%Y-%m-%d %H:%MZ")
+    said = f"{size:.1f} MB of the collection {snapshot.collection}"
+    return f"{said}, published {when} on {snapshot.published_by}"
+
+
 def database_of(home: Path | None) -> Database:
     """Raises ConfigError where [shared] names none."""
-    from unified_flow.errors import ConfigError
     from unified_flow.stores import shared_database
 
     database = shared_database(find_home(home))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
@@ -20,6 +22,7 @@ from unified_flow.config.document_roots import (
 )
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import ConfigError, InputError
+from unified_flow.retrieval import store
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation, explain
 from unified_flow.retrieval.formats.document import require_formats
@@ -33,9 +36,12 @@ from unified_flow.turns.passage import Passage
 logger = logging.getLogger(__name__)
 logger.addHandler(logging.NullHandler())  # the commands say it themselves
 AS_IT_IS = "searched as it is, whatever has changed since"
+PUBLISHED_FOR_S = 5.0  # how long a worker searches a snapshot before it looks for a newer one
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.hybrid_search import HybridSearch
+    from unified_flow.shared.database import Database
+    from unified_flow.shared.index_snapshot import PublishedIndex, Snapshot
 
 
 def roots_of(
@@ -53,11 +59,22 @@ def roots_of(
     return resolved(settings.docs if chosen in (None, DEFAULT_COLLECTION) else [])
 
 
-def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents | None:
+def documents_of(
+    home: Path,
+    settings: Settings,
+    named: Sequence[Path | str] | None,
+    chosen: str | None,
+    database: Database | None = None,
+) -> Documents | None:
     """None without documents: nothing configured, nothing named, nothing indexed before.
 
-    Raises InputError for a collection other than the default one of which nothing is known.
+    With a `database` that machines share, they are those that are published there. Raises
+    InputError for documents that are not there, and for a collection other than the default one of
+    which nothing is known.
     """
+    if database is not None:
+        return _published_documents(published_index(home, settings, database), settings, named)
+    roots = roots_of(settings, named, chosen)
     folder = index_folder(home)
     index = Index.open(folder, settings.collection)
     if not roots and not index.path.exists():
@@ -71,6 +88,45 @@ def documents_of(home: Path, settings: Settings, roots: list[Root]) -> Documents
         fetch=page_fetcher(fetch_policy_of(settings.research)),
     )
     return Documents(index, roots, options, _hybrid_search(index, settings))
+
+
+def published_index(home: Path, settings: Settings, database: Database) -> PublishedIndex:
+    """Of the collection in force. Raises ConfigError for vectors without a server that all workers
+    can ask."""
+    from unified_flow.shared.index_snapshot import PublishedIndex
+
+    if settings.vectors.model is not None and settings.vectors.qdrant_url is None:
+        raise ConfigError(
+            "search by meaning needs a vector store that all workers can ask",
+            hint="set qdrant_url under [vectors]",
+        )
+    folder = index_folder(home) / "published"
+    return PublishedIndex(database, folder, settings.collection, store.version())
+
+
+def publish(
+    home: Path | str | None, collection: str | None, index: Index, database: Database
+) -> Snapshot | None:
+    """The state of `index` for all workers; None if it is published already. Raises
+    RetrievalError."""
+    root = find_home(home)
+    published = published_index(root, load(root, collection=collection), database)
+    with store.index_failures(index.path, "Build it anew: unified-flow index --rebuild PATH"):
+        return published.publish(index.path)
+
+
+def _published_documents(
+    published: PublishedIndex, settings: Settings, named: Sequence[Path | str] | None
+) -> Documents | None:
+    """None if nothing is published and the settings name no documents."""
+    if named:
+        logger.warning("--docs is not heeded: workers search what unified-flow index has published")
+    wanted = settings.docs or settings.collection in settings.collections
+    if not wanted and published.newest() is None:
+        return None
+    index = Index.open(published.folder, settings.collection)
+    hybrid = _hybrid_search(index, settings)
+    return Documents(index, None, hybrid=hybrid, published=published)
 
 
 def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
@@ -107,20 +163,22 @@ def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
     if vectors.qdrant_url is None:
         return HybridSearch(embedder, VectorTable(index.path, embedder.name))
     store_key = read_key(vectors.qdrant_key_env) if vectors.qdrant_key_env else None
-    store = QdrantStore(vectors.qdrant_url, settings.collection, embedder.name, store_key)
-    return HybridSearch(embedder, store)
+    vector_store = QdrantStore(vectors.qdrant_url, settings.collection, embedder.name, store_key)
+    return HybridSearch(embedder, vector_store)
 
 
 def open_documents(
     home: Path | str | None,
     docs: Sequence[Path | str] | None = None,
     collection: str | None = None,
+    database: Database | None = None,
 ) -> Documents:
-    """The documents alone, without a flow. Raises InputError if there are none at all."""
+    """The documents alone, without a flow; `database` as in `documents_of`. Raises InputError if
+    there are none at all."""
     root = find_home(home)
     named = [absolute(each) for each in docs] if docs else None
     settings = load(root, docs=named, collection=collection)
-    documents = documents_of(root, settings, roots_of(settings, named, collection))
+    documents = documents_of(root, settings, named, collection, database)
     if documents is None:
         raise InputError("no documents are named", hint="unified-flow index FOLDER")
     return documents
@@ -155,7 +213,7 @@ class Documents:
     """Those under `roots`; without roots, all that the index remembers.
 
     Files that changed are read again, once for each process; web pages only when `refresh` is
-    asked to.
+    asked to. Those that are `published` are never read here: a newer snapshot is looked for.
     """
 
     def __init__(
@@ -164,22 +222,39 @@ class Documents:
         roots: Sequence[Root] | None,
         options: UpdateOptions | None = None,
         hybrid: HybridSearch | None = None,
+        published: PublishedIndex | None = None,
     ) -> None:
         self.index = index
         self._hybrid = hybrid
+        self._published = published
         self.roots = list(roots) if roots else None
         self._options = options or UpdateOptions()
-        self.fresh = False  # whether this process has read what changed
+        self._fresh_until = -math.inf  # on the monotonic clock
         self._lock = threading.Lock()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this process has read what changed, or looked for a newer snapshot."""
+        return monotonic() < self._fresh_until
 
     def ensure_fresh(self, progress: Progress | None = None, *, again: bool = False) -> None:
         """`refresh`, unless the index can only be read or this process has done so; `again` does it
-        once more."""
+        once more. Of what is published, a look for something newer."""
         with self._lock:
-            if self.fresh and not (again and not self.index.is_read_only):
+            if self.fresh and not (again and (self._published or not self.index.is_read_only)):
                 return
-            if not self._is_used_as_it_is():
+            if self._published is not None:
+                self._follow(self._published)
+            elif not self._is_used_as_it_is():
                 self.refresh(progress)
+
+    def _follow(self, published: PublishedIndex) -> None:
+        """Raises RetrievalError if nothing is published, DatabaseAwayError."""
+        copy = published.local_copy()
+        if copy != self.index.path:
+            self.index.close()
+            self.index = Index(copy, None)
+        self._fresh_until = monotonic() + PUBLISHED_FOR_S
 
     def _is_used_as_it_is(self) -> bool:
         if not self.index.is_read_only:
@@ -188,7 +263,7 @@ class Documents:
             self.index.close()
             self.index = self.index.within(self.roots)
         logger.warning("the document index %s is read-only: %s", self.index.path, AS_IT_IS)
-        self.fresh = True
+        self._fresh_until = math.inf
         return True
 
     def refresh(
@@ -206,7 +281,7 @@ class Documents:
             report.require_documents()
         if self._hybrid is not None:
             self._hybrid.follow(self.index, progress)
-        self.fresh = True
+        self._fresh_until = math.inf
         return report
 
     def watched(self) -> list[Root]:

@@ -78,7 +78,8 @@ class HybridSearch:
             self._vectors.add(dict(zip(batch, vectors, strict=True)))
             if progress is not None:
                 progress(start + len(batch), len(keys), "embedding")
-        if sees_all:  # else some of them belong to what this index does not see
+        # Else some of them belong to what this index does not see, or to a newer one.
+        if sees_all and not index.is_read_only:
             self._vectors.remove(known - self._chunks.keys())
         return len(keys)
 

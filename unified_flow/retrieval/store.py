@@ -98,8 +98,10 @@ def index_failures(path: Path, hint: str) -> AbstractContextManager[None]:
 
 
 def is_writable(path: Path) -> bool:
-    """False on a medium that takes nothing, or without leave to write there."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    """False on a medium that takes nothing, without leave to write there, and for a file that
+    nobody may write, root included."""
+    marked = path.exists() and not path.stat().st_mode & 0o222
+    return not marked and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:

@@ -1,0 +1,157 @@
+"""Whether a database can carry the shared mode: what `unified-flow shared check` tries.
+
+Each check returns what is well, and raises ConfigError, with a hint, for what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, LiteralString
+from uuid import uuid4
+
+from psycopg import sql
+
+from unified_flow.errors import ConfigError
+from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.migration import revisions
+
+OLDEST_SERVER = 14
+DEAD_AFTER_S = 15  # by then the server has noticed that a client's machine is gone
+CLOCKS_APART_S = 2.0
+NOTIFIED_WITHIN_S = 5.0
+FREE_CONNECTIONS = 10
+_LOCK = 7166454  # advisory lock of the check, with a number of its own each time
+_RIVALS = 4  # transactions at once, so that a pooler has to hand out another session
+DIRECT = (
+    "Name the server itself, or a pooler's port with session pooling: locks and LISTEN belong to a"
+    " session"
+)
+Connect = Callable[[], Connection]
+
+
+def check_server(connection: Connection) -> str:
+    version = connection.info.server_version
+    shown = f"PostgreSQL {version // 10000}.{version % 10000}"
+    if version < OLDEST_SERVER * 10000:
+        raise ConfigError(f"{shown} is too old", hint=f"Take {OLDEST_SERVER} or later")
+    return shown
+
+
+def check_tables(database: Database) -> str:
+    found, newest = revisions(database)
+    if found != newest:
+        raise ConfigError(
+            "there are no tables" if found is None else f"they are at {found}, not at {newest}",
+            hint="unified-flow shared migrate",
+        )
+    return f"at revision {found}"
+
+
+def check_privileges(connection: Connection) -> str:
+    """Of the role that the URL names: to make the tables, or to use those that are there."""
+    role, schema, may_create, lacking = _row(
+        connection,
+        "SELECT current_user, coalesce(current_schema(), 'none'),"
+        " current_schema() IS NOT NULL AND has_schema_privilege(current_schema(), 'CREATE')"
+        "  AND has_database_privilege(current_database(), 'CREATE'),"
+        " (SELECT array_agg(relname::text ORDER BY relname) FROM pg_class"
+        "  WHERE relkind = 'r'"
+        "  AND relnamespace IN (to_regnamespace(current_schema()), to_regnamespace('dbos'))"
+        "  AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')"
+        "   AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')))",
+    )
+    if lacking:
+        raise ConfigError(
+            f"the role {role} cannot use {len(lacking)} tables, such as {lacking[0]}",
+            hint="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
+            f" IN SCHEMA {schema}, dbos TO {role}",
+        )
+    if may_create:
+        return f"the role {role} may create and use tables"
+    return f"the role {role} may use the tables; another one migrates them"
+
+
+def check_session(connect: Connect) -> str:
+    """One connection stays one session of the server, so that its locks hold: while others have a
+    transaction open, a pooler by transactions gives its session away."""
+    key = uuid4().int >> 97
+    with ExitStack() as stack:
+        connection = stack.enter_context(connect())
+        lock = "SELECT pg_backend_pid() FROM pg_advisory_lock(%s, %s)"
+        before = _row(connection, lock, _LOCK, key)
+        for _ in range(_RIVALS):
+            rival = stack.enter_context(connect())
+            stack.enter_context(rival.transaction(force_rollback=True))
+            rival.execute("SELECT 1")
+        after = _row(connection, "SELECT pg_backend_pid()")
+        (held,) = _row(connection, "SELECT pg_advisory_unlock(%s, %s)", _LOCK, key)
+        if before != after or not held:
+            raise ConfigError(
+                "a pooler stands before the server and pools transactions", hint=DIRECT
+            )
+    return "a lock is held from one statement to the next, by one session"
+
+
+def check_notifications(connect: Connect) -> str:
+    channel, started = f"check_{uuid4().hex}", perf_counter()
+    with connect() as listener, connect() as sender:
+        listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        sender.execute("SELECT pg_notify(%s, '')", (channel,))
+        if not list(listener.notifies(timeout=NOTIFIED_WITHIN_S, stop_after=1)):
+            raise ConfigError(
+                f"what is sent with NOTIFY does not arrive within {NOTIFIED_WITHIN_S:g} s",
+                hint=DIRECT,
+            )
+    return f"NOTIFY arrives in {(perf_counter() - started) * 1000:.0f} ms"
+
+
+def check_clock(connection: Connection) -> str:
+    """A difference harms nothing, for the database's clock decides."""
+    started = perf_counter()
+    (there,) = _row(connection, "SELECT clock_timestamp()")
+    way_s = (perf_counter() - started) / 2
+    apart_s = (datetime.now(UTC) - there).total_seconds() - way_s
+    if abs(apart_s) < CLOCKS_APART_S:
+        return f"{abs(apart_s) * 1000:.0f} ms from the server's"
+    said = "ahead of" if apart_s > 0 else "behind"
+    return f"{abs(apart_s):.0f} s {said} the server's: times in journals are off by that; run NTP"
+
+
+def check_keepalives(connection: Connection) -> str:
+    names = ("idle", "interval", "count")
+    shown = ", ".join(f"current_setting('tcp_keepalives_{name}')::int" for name in names)
+    idle, interval, count = _row(connection, f"SELECT {shown}")
+    dead_after_s = idle + interval * count
+    if dead_after_s == 0:
+        return "a Unix socket needs none"
+    if dead_after_s > DEAD_AFTER_S:
+        raise ConfigError(
+            f"the server notices after {dead_after_s} s that a worker's machine is gone",
+            hint="ALTER SYSTEM SET tcp_keepalives_idle = 5, tcp_keepalives_interval = 2 and"
+            " tcp_keepalives_count = 3, then SELECT pg_reload_conf()",
+        )
+    return f"a machine that is gone is noticed after {dead_after_s} s"
+
+
+def check_connections(connection: Connection) -> str:
+    most, used = _row(
+        connection,
+        "SELECT current_setting('max_connections')::int"
+        " - current_setting('superuser_reserved_connections')::int, count(*)"
+        " FROM pg_stat_activity WHERE backend_type = 'client backend'",
+    )
+    if most - used < FREE_CONNECTIONS:
+        raise ConfigError(
+            f"{used} of {most} connections are taken",
+            hint="Raise max_connections; architecture/shared-mode.md says how many a worker needs",
+        )
+    return f"{used} of {most} are taken"
+
+
+def _row(connection: Connection, query: LiteralString, *parameters: object) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    assert row is not None
+    return row

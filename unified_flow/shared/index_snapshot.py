@@ -1,0 +1,175 @@
+"""The document index that all workers search: published by `unified-flow index`, copied by each.
+
+A snapshot is the index's SQLite file in chunks. There is one for each version of the index's
+format, so that in a rolling upgrade old and new workers each find theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from hashlib import file_digest, sha256
+from pathlib import Path
+
+from filelock import FileLock
+from psycopg.rows import class_row
+
+from interventions.home import make_private_folder
+from unified_flow.errors import RetrievalError
+from unified_flow.shared.database import Connection, Database
+
+CHUNK_BYTES = 1 << 20
+COPIES = 2  # on a machine: another process may still search the one before
+VERSIONS = 2  # of the format that are kept in the database, the newest snapshot of each
+_PUBLISHING = 7166453  # advisory lock: one snapshot of a collection is published at a time
+_COLUMNS = "snapshot_id, collection, version, digest, size_bytes, published_at, published_by"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`version` is that of the index's format, `digest` the SHA-256 of the whole file."""
+
+    snapshot_id: int
+    collection: str
+    version: str
+    digest: bytes
+    size_bytes: int
+    published_at: datetime
+    published_by: str
+
+
+class PublishedIndex:
+    """One collection in the form `version`, and this machine's copies of it below `folder`."""
+
+    def __init__(self, database: Database, folder: Path, collection: str, version: str) -> None:
+        self._database = database
+        self.folder = folder
+        self.collection = collection
+        self._version = version
+
+    def newest(self) -> Snapshot | None:
+        """None if nothing is published. Raises DatabaseAwayError, as all methods do."""
+        return self._database.run(self._newest)
+
+    def publish(self, index: Path) -> Snapshot | None:
+        """The state of the file `index`, for all workers; None if that is published already.
+
+        Raises sqlite3.Error.
+        """
+        make_private_folder(self.folder)
+        with self._unfinished_file() as file:
+            file.unlink()
+            with closing(sqlite3.connect(index)) as connection:
+                connection.execute("VACUUM INTO ?", (str(file),))
+            file.chmod(0o600)
+            with file.open("rb") as made:
+                digest = file_digest(made, "sha256").digest()
+            return self._database.run(partial(self._insert, file, digest))
+
+    def _insert(self, file: Path, digest: bytes, connection: Connection) -> Snapshot | None:
+        lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+        connection.execute(lock, (_PUBLISHING, self.collection))
+        before = self._newest(connection)
+        if before is not None and before.digest == digest:
+            return None
+        values = (self.collection, self._version, digest, file.stat().st_size)
+        connection.execute(
+            "INSERT INTO index_snapshots (collection, version, digest, size_bytes, published_by)"
+            " VALUES (%s, %s, %s, %s, %s)",
+            (*values, socket.gethostname()),
+        )
+        snapshot = self._newest(connection)
+        assert snapshot is not None
+        with file.open("rb") as source:
+            for number, data in enumerate(iter(lambda: source.read(CHUNK_BYTES), b"")):
+                connection.execute(
+                    "INSERT INTO index_chunks VALUES (%s, %s, %s)",
+                    (snapshot.snapshot_id, number, data),
+                )
+        # Who fetches an older one now still sees all of it in that transaction.
+        connection.execute(
+            "DELETE FROM index_snapshots"
+            " WHERE collection = %(collection)s AND snapshot_id NOT IN ("
+            " SELECT max(snapshot_id) FROM index_snapshots WHERE collection = %(collection)s"
+            " GROUP BY version ORDER BY 1 DESC LIMIT %(versions)s)",
+            {"collection": self.collection, "versions": VERSIONS},
+        )
+        return snapshot
+
+    def local_copy(self) -> Path:
+        """A read-only file with the newest snapshot, fetched if it is not here yet.
+
+        Raises RetrievalError if nothing is published or the copy is damaged.
+        """
+        snapshot = self.newest()
+        if snapshot is None:
+            raise RetrievalError(
+                f"No index of the collection {self.collection!r} is published for this version",
+                hint="Publish one: unified-flow index FOLDER",
+            )
+        copy = self.folder / f"{self.collection}-{snapshot.digest.hex()[:16]}.sqlite3"
+        if not copy.exists():
+            make_private_folder(self.folder)
+            with FileLock(self.folder / ".fetching.lock", mode=0o600):
+                if not copy.exists():
+                    self._fetch(snapshot, copy)
+        return copy
+
+    def _fetch(self, snapshot: Snapshot, copy: Path) -> None:
+        with self._unfinished_file() as file:
+            digest = self._database.run(partial(_download, snapshot, file))
+            if digest != snapshot.digest:
+                raise RetrievalError(
+                    f"Snapshot {snapshot.snapshot_id} of the index is not as it was published",
+                    hint="Publish it anew: unified-flow index --rebuild FOLDER",
+                )
+            file.chmod(0o400)
+            file.replace(copy)
+        mine = sorted(
+            self.folder.glob(f"{self.collection}-{'?' * 16}.sqlite3"),
+            key=lambda each: each.stat().st_mtime,
+        )
+        for old in mine[:-COPIES]:
+            old.unlink(missing_ok=True)
+
+    @contextmanager
+    def _unfinished_file(self) -> Iterator[Path]:
+        """A private file that is gone afterwards, unless it got another name."""
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".unfinished-")
+        os.close(handle)
+        try:
+            yield Path(name)
+        finally:
+            with suppress(FileNotFoundError):
+                Path(name).unlink()
+
+    def _newest(self, connection: Connection) -> Snapshot | None:
+        with connection.cursor(row_factory=class_row(Snapshot)) as cursor:
+            return cursor.execute(
+                f"SELECT {_COLUMNS} FROM index_snapshots WHERE collection = %s AND version = %s"
+                " ORDER BY snapshot_id DESC LIMIT 1",
+                (self.collection, self._version),
+            ).fetchone()
+
+
+def _download(snapshot: Snapshot, file: Path, connection: Connection) -> bytes:
+    """The SHA-256 of what was written. One chunk at a time, for an index may be large."""
+    # A newer one may take its place meanwhile.
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    digest, number = sha256(), 0
+    with file.open("wb") as target:
+        while row := connection.execute(
+            "SELECT data FROM index_chunks WHERE snapshot_id = %s AND number = %s",
+            (snapshot.snapshot_id, number),
+        ).fetchone():
+            digest.update(row[0])
+            target.write(row[0])
+            number += 1
+    return digest.digest()
