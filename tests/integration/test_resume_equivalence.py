@@ -43,7 +43,8 @@ from unified_flow.turns.events import PhaseCompleted, ToolCompleted
 from unified_flow.turns.fold import fold
 from unified_flow.turns.journal import read
 from unified_flow.turns.lock import JOURNAL
-from unified_flow.turns.results import Plan, PriorTurn, Reflection, Saved, ToolRequest
+from unified_flow.turns.memory import MemoryStore
+from unified_flow.turns.results import Memory, Plan, Reflection, Saved, ToolRequest
 from unified_flow.turns.sections import written
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
@@ -91,13 +92,17 @@ class ByVisit:
 class Sessions(SessionStore):
     world: World
 
-    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
-        self.world.call("context_gatherer")
-        return super().search(session_id, text, before=before, limit=limit)
-
     def save(self, turn: Turn) -> Saved:
         self.world.call("save")
         return super().save(turn)
+
+
+class Memories(MemoryStore):
+    world: World
+
+    def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
+        self.world.call("context_gatherer")
+        return super().search(user_id, text, limit=limit)
 
 
 class Word(Arguments):
@@ -123,8 +128,9 @@ def flow_in(home: Path, world: World) -> UnifiedFlow:
     )
     services.sessions.close()
     sessions = Sessions(Path(services.sessions.place))
-    sessions.world = world
-    return UnifiedFlow(replace(services, sessions=sessions))
+    memory = Memories.of(home)
+    sessions.world = memory.world = world
+    return UnifiedFlow(replace(services, sessions=sessions, memory=memory))
 
 
 @dataclass(frozen=True)

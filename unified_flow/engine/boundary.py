@@ -28,7 +28,6 @@ from unified_flow.lib.threads import ended
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
-from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.passage import Passage, retrieved_passages
 
@@ -111,7 +110,6 @@ class _Visit:
                 phase=phase,
                 visit=self.number,
                 attempt=self.attempt,
-                input_digest=digest([ledger.turn.question, context.sections]),
                 model=self.model or services.models.name_of(recipe.head),
                 recipe_digest=recipe.digest,
             )

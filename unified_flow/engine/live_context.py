@@ -148,12 +148,14 @@ class LivePhaseContext:
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
         turn = self.ledger.turn
+        if turn.history == ():
+            return []  # the session has no turn before this one
         search = self.services.sessions.search
         before = turn.earlier_than or turn.turn_id
         return await to_thread(search, turn.session_id, query, before=before, limit=most)
 
     async def save(self, turn: Turn) -> Saved:
-        return await to_thread(self.services.sessions.save, turn)
+        return await to_thread(self.services.sessions.save, turn) if turn.persist else Saved()
 
     @property
     def _shows_text(self) -> bool:

@@ -81,16 +81,14 @@ class Services:
 
     def recipe(self, phase: str) -> Recipe:
         """Raises RecipeError, also if the folder that the settings name is not there."""
-        named = self.settings.recipes
-        if named is not None and not named.is_dir():
+        own = self.recipes if self.recipes.is_dir() else None
+        if own is None and (named := self.settings.recipes) is not None:
             raise RecipeError(
                 f"{named}:1: there is no such folder of recipes",
                 hint="mend the setting `recipes`",
             )
-        found = recipe.load(phase, self.recipes)
-        if not self.models.is_small(found.head):
-            return found
-        return recipe.load(phase, self.recipes, small=True)
+        found = recipe.load(phase, own)
+        return recipe.load(phase, own, small=True) if self.models.is_small(found.head) else found
 
     def count_report(self, turn_id: int, report: asyncio.Task[Any]) -> None:
         """Count the turn among those in `reporting` until `report` ends."""

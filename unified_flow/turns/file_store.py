@@ -312,7 +312,7 @@ class _FileLease(TurnLease):
         await self.release()
         if reserve:
             make_private_folder(folder)
-        await asyncio.to_thread(shutil.rmtree, aside, ignore_errors=True)
+        await self._store.on_disk(partial(_delete, aside), large=self._large)
 
     async def release(self) -> None:
         """The mark goes while nobody else can run the turn, and stays if its last lines found no
@@ -322,6 +322,14 @@ class _FileLease(TurnLease):
                 self._journal.flush()
                 self._mark.unlink(missing_ok=True)
         self._journal.close()
+
+
+def _delete(folder: Path) -> None:
+    try:  # nearly always the journal is all there is
+        (folder / JOURNAL).unlink()
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _note(descriptor: int, turn_id: int) -> None:

@@ -75,6 +75,7 @@ class Journal:
     def __init__(self, folder: Path, *, create: bool) -> None:
         self.folder = folder
         self._waiting = b""
+        self._unkept: list[AnyEvent] = []  # of a turn that is not kept, before `_waiting` has them
         self._end: int | None = None  # of its last whole line, once something is to follow it
         self._lines = 0
         self._names_durable = False
@@ -105,20 +106,26 @@ class Journal:
         _open.discard(self)
         os.close(self._file)
         self._file = -1
-        self._waiting = b""
+        self.drop()
 
     def append(self, event: AnyEvent) -> None:
         """Raises OSError if the line cannot be written, and then nothing of it will be.
 
         A line that need not be durable waits for the next that must, or for `flush`: on a disk
-        that is syncing, each write costs as much as the work of a small phase.
+        that is syncing, each write costs as much as the work of a small phase. Those of a turn
+        that is not kept are not even made until then, as they are hardly ever needed.
         """
         if self._end is None:
             self._mend()
+        durable = self.must_be_durable(event)
+        if not (self._kept or durable):
+            self._unkept.append(event)
+            return
+        self._make_lines()
         line = line_of(event, self._lines + 1, self.folder)
         if isinstance(event, TurnStarted):
             self._kept = event.persist
-        if self.must_be_durable(event):
+        if durable:
             self._write(self._waiting + line + b"\n", durable=True)
             self._waiting = b""
         else:
@@ -126,6 +133,13 @@ class Journal:
         self._lines += 1
         if isinstance(event, events.ToolStarted) and "writes" in event.access:
             self._make_names_durable()
+
+    def _make_lines(self) -> None:
+        while self._unkept:
+            line = line_of(self._unkept[0], self._lines + 1, self.folder)
+            self._waiting += line + b"\n"
+            self._lines += 1
+            del self._unkept[0]
 
     @property
     def size(self) -> int:
@@ -150,6 +164,7 @@ class Journal:
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
+        self._make_lines()
         if self._waiting:
             self._write(self._waiting, durable=False)
             self._waiting = b""
@@ -158,6 +173,7 @@ class Journal:
         """Discard the pending lines: nobody will read them, or they found no room."""
         self._lines -= self._waiting.count(b"\n")
         self._waiting = b""
+        self._unkept.clear()
 
     def _mend(self) -> None:
         """Remove what a process that died had not finished: files, and a line that lacks its end,

@@ -34,23 +34,7 @@ def doc_search(documents: Documents, timeout_s: float = 30.0) -> Tool:
 
     async def run(args: SearchArguments) -> ToolOutput:
         # A thread costs 0.07 ms and keeps the time-out true for a store that hangs.
-        conversation = current_caller().conversation
-        look = partial(documents.search, args.query, args.limit, conversation)
-        passages = await threads.run(look)
-        result: dict[str, Any] = {
-            "query": args.query,
-            "passages": [passage.model_dump(mode="json") for passage in passages],
-        }
-        if asked := language_of(args.query, default=""):
-            known = await threads.run(documents.index.languages)
-            if known and asked not in known:
-                result["languages"] = list(known)
-        if left := await threads.run(documents.index.unread):
-            more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
-            result["unread"] = [*left[:UNREAD], *more]
-        return ToolOutput(
-            result=result, claims=[claim(each.text, each.source(), each.score) for each in passages]
-        )
+        return await threads.run(partial(_found, documents, args))
 
     return Tool(
         name=tool_names.DOC_SEARCH,
@@ -60,4 +44,22 @@ def doc_search(documents: Documents, timeout_s: float = 30.0) -> Tool:
         run=run,
         stage="retriever",
         timeout_s=timeout_s,
+    )
+
+
+def _found(documents: Documents, args: SearchArguments) -> ToolOutput:
+    passages = documents.search(args.query, args.limit, current_caller().conversation)
+    result: dict[str, Any] = {
+        "query": args.query,
+        "passages": [passage.model_dump(mode="json") for passage in passages],
+    }
+    if asked := language_of(args.query, default=""):
+        known = documents.index.languages()
+        if known and asked not in known:
+            result["languages"] = list(known)
+    if left := documents.index.unread():
+        more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
+        result["unread"] = [*left[:UNREAD], *more]
+    return ToolOutput(
+        result=result, claims=[claim(each.text, each.source(), each.score) for each in passages]
     )

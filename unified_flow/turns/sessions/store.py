@@ -153,10 +153,8 @@ class SessionStore(Sessions):
         return None
 
     def save(self, turn: Turn) -> Saved:
-        """Keep an answered turn, if it is to be kept. Of a message that was delivered twice at once
-        the turn that is saved first is kept. Raises RetrievalError if the store cannot take it."""
-        if not turn.persist:
-            return Saved()
+        """Keep an answered turn. Of a message that was delivered twice at once the turn that is
+        saved first is kept. Raises RetrievalError if the store cannot take it."""
         draft = turn.sections.synthesis
         analysis = turn.sections.query_analyzer
         assert draft is not None
