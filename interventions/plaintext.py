@@ -15,7 +15,7 @@ _WORTH_A_LOOK = re.compile(r"[^\t\n\x20-\x7e]")
 
 
 _NAMES = (
-    "list|show|resolve|dismiss|snooze|reopen|undo|assign|retry|similar|history|health|drain"
+    "list|show|resolve|dismiss|snooze|reopen|undo|assign|retry|similar|history|health|report|drain"
     "|doctor|export|watch|schema"
 )
 _WORD = r"""(?:"[^"]*"|[^\s;,)]+)"""

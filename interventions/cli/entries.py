@@ -17,9 +17,18 @@ import typer
 
 from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_queue
-from interventions.cli.terminal import Code, UsageError, note, paint, say, say_json, say_painted
+from interventions.cli.terminal import (
+    Code,
+    UsageError,
+    note,
+    paint,
+    say,
+    say_json,
+    say_painted,
+    say_to,
+)
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
-from interventions.export import FormName, exported, write_private
+from interventions.export import FormName, exported
 from interventions.home import find_home, mark_of, queue_file
 from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
@@ -137,12 +146,7 @@ def show(
 
 def export(
     intervention_id: options.Id,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write this file instead of stdout.", show_default=False
-        ),
-    ] = None,
+    output: options.Output = None,
     form: Annotated[
         FormName | None,
         typer.Option("--as", help="pytest is a test of its turn."),
@@ -155,14 +159,7 @@ def export(
         raise typer.BadParameter("--json is another form than the one that is asked for")
     queue = the_queue(home)
     text = exported(queue, queue.find(intervention_id), form or "json", utc_now())
-    if output is None:
-        say(text)
-        return
-    try:
-        write_private(output, text, replace=True)
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
-    note(f"wrote {output}")
+    say_to(output, text)
 
 
 def watch(

@@ -17,6 +17,7 @@ COMMANDS = {
     "similar": "entries:similar",
     "history": "entries:history",
     "health": "upkeep:health",
+    "report": "upkeep:report",
     "drain": "upkeep:drain",
     "doctor": "upkeep:doctor",
     "schema": "upkeep:schema",

@@ -26,6 +26,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 # For a command that prints entries as they come: both mean one object a line.
 AsLines = Annotated[bool, typer.Option("--jsonl", "--json", help="Print one JSON object a line.")]
 AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write this file instead of stdout.", show_default=False),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ExpectedVersion = Annotated[
     int | None,

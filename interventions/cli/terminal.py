@@ -10,6 +10,7 @@ import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -151,6 +152,20 @@ def choose(question: str, words: Sequence[str], *, default: str | None = None) -
 def say(text: str) -> None:
     """Data, on stdout: the one way there, so that no text from outside commands the terminal."""
     say_painted(clean(text))
+
+
+def say_to(output: Path | None, text: str) -> None:
+    """To that file, for its owner alone, or to stdout. Raises UsageError."""
+    from interventions.export import write_private  # late: most commands write none
+
+    if output is None:
+        say(text)
+        return
+    try:
+        write_private(output, text, replace=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {output}: {error.strerror or error}") from error
+    note(f"wrote {output}")
 
 
 def say_painted(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`health`, `drain`, `doctor` and `schema`: the queue itself."""
+"""`health`, `report`, `drain`, `doctor` and `schema`: the queue itself."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Annotated
 
 import typer
 
-from interventions.cli.options import AsJson, By, Home, read_entries, the_queue
+from interventions.cli.options import AsJson, By, Home, Output, read_entries, the_queue
 from interventions.cli.terminal import (
     Code,
+    UsageError,
     coloured,
     note,
     paint,
     say,
     say_json,
     say_painted,
+    say_to,
     with_home,
 )
 from interventions.health import Health
 from interventions.home import find_home
 from interventions.plaintext import clean
+from interventions.trends import Window
 
 _COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
 
@@ -74,6 +77,26 @@ def _lines(figures: Health) -> list[str]:
     ):
         lines += [f"{title} {name}: {count}/{limit}" for name, count in counts.items() if count > 1]
     return lines
+
+
+def report(
+    output: Output = None,
+    window: Annotated[Window, typer.Option(help="How far back.")] = Window.MONTH,
+    home: Home = None,
+    as_json: AsJson = False,
+) -> None:
+    """A page of HTML to look at, print or send: what failed, what it blocks, how it was mended."""
+    from interventions import report as figures
+
+    found = figures.report(the_queue(home), window)
+    if as_json and output is None:
+        say_json(found)
+    elif as_json:
+        raise UsageError("--json prints the figures, and --output writes the page")
+    else:
+        from interventions.report_page import as_html
+
+        say_to(output, as_html(found))
 
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:

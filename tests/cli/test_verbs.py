@@ -28,7 +28,7 @@ OWN = {
     "shared": {"migrate", "check", "import"},
     "interventions": {
         *("resolve", "dismiss", "snooze", "reopen", "undo", "assign", "retry", "schema"),
-        *("similar", "history", "health", "drain", "doctor", "watch"),
+        *("similar", "history", "health", "report", "drain", "doctor", "watch"),
     },
 }
 # They run until they are stopped, and have no one object to print.
