@@ -7,7 +7,7 @@ import errno
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +27,8 @@ from unified_flow.lib.threads import wait_for
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.shared.database import Database
+from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import (
     AnyEvent,
@@ -49,9 +51,18 @@ LATER = datetime(2100, 1, 1, tzinfo=UTC)
 EARLIER = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=["file", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> TurnStore:
-    return FileTurnStore(tmp_path / "turns") if request.param == "file" else InMemoryTurnStore()
+@pytest.fixture(params=["file", "memory", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TurnStore]:
+    if request.param == "file":
+        yield FileTurnStore(tmp_path / "turns")
+    elif request.param == "memory":
+        yield InMemoryTurnStore()
+    else:
+        database = Database(request.getfixturevalue("database_url"), "the database of the test")
+        store = PostgresTurnStore(database)
+        yield store
+        store.close()
+        database.close()
 
 
 def loop(test: Callable[[TurnStore], Coroutine[Any, Any, None]]) -> Callable[[TurnStore], None]:

@@ -61,7 +61,7 @@ class Database:
     def connect(self, name: str = "") -> Connection:
         """A session of its own, autocommit; `name` tells it apart in pg_stat_activity. Raises
         DatabaseAwayError."""
-        with self._away():
+        with self.away():
             return psycopg.connect(
                 self.url, autocommit=True, **SESSION, application_name=name or self.program
             )
@@ -73,13 +73,13 @@ class Database:
         if joined is not None:
             yield joined
             return
-        with self._away(), self._opened().connection(timeout=CONNECT_S) as connection:
+        with self.away(), self._opened().connection(timeout=CONNECT_S) as connection:
             yield connection
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """One transaction, or a part of the one that was joined. Raises DatabaseAwayError."""
-        with self.connection() as connection, self._away(), connection.transaction():
+        with self.connection() as connection, self.away(), connection.transaction():
             yield connection
 
     def run(self, work: Callable[[Connection], T]) -> T:
@@ -126,8 +126,8 @@ class Database:
             return self._pool
 
     @contextmanager
-    def _away(self) -> Iterator[None]:
-        """The driver's words name host, user and more of the URL."""
+    def away(self) -> Iterator[None]:
+        """Raises DatabaseAwayError. The driver's words name host, user and more of the URL."""
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as exc:

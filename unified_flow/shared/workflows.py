@@ -1,11 +1,49 @@
-"""DBOS: runs of turns are queued, given to workers, limited, cancelled and taken over by it.
+"""DBOS: it queues runs of turns, gives them to workers within the limits, and cancels them.
 
-The only file that imports it.
+The only file that imports it. A run is a workflow of one step, to which DBOS gives the numbers of
+the turn and of its run: the journal alone remembers a turn (architecture/decisions).
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable, Collection
+
+from interventions.settings import SharedSettings
 from unified_flow.shared.database import Database
+from unified_flow.turns.events import VERSION
+
+APPLICATION = "unified_flow"
+# Never another one: DBOS leaves a run of another version where it is.
+APPLICATION_VERSION = "1"
+OLDEST_VERSION = 4  # of the journals that shared mode has ever written
+WORKFLOW = "turn"
+# A resumption goes before new work.
+PRIORITY_OF_RESUMED, PRIORITY_OF_NEW = 1, 2
+ALWAYS = 1_000_000
+
+# As part of a statement, so that a run is queued in the transaction that begins it.
+ENQUEUE = f"""dbos.enqueue_workflow(
+    workflow_name => '{WORKFLOW}',
+    queue_name => %(queue)s,
+    positional_args => ARRAY[to_json(turn_id), to_json(run)],
+    workflow_id => 'turn-' || turn_id || '-' || run,
+    app_version => '{APPLICATION_VERSION}',
+    priority => CASE run WHEN 1 THEN {PRIORITY_OF_NEW} ELSE {PRIORITY_OF_RESUMED} END,
+    queue_partition_key => user_id,
+    application_name => '{APPLICATION}'
+)"""
+
+Run = Callable[[int, int], Awaitable[str]]
+
+
+def queue_name(journal_version: int = VERSION) -> str:
+    """A worker takes runs only of journals that it can read."""
+    return f"turns-{journal_version}"
+
+
+def workflow_id(turn_id: int, run: int) -> str:
+    return f"turn-{turn_id}-{run}"
 
 
 def make_tables(database: Database) -> None:
@@ -13,3 +51,83 @@ def make_tables(database: Database) -> None:
     from dbos import DBOS
 
     DBOS.migrate(database.url)
+
+
+def cancel(database: Database, turn_id: int, run: int) -> None:
+    """It is not begun, or stops within a second."""
+    from dbos import DBOSClient
+
+    client = DBOSClient(
+        system_database_url=database.url, application_name=APPLICATION, system_database_pool_size=1
+    )
+    try:
+        client.cancel_workflow(workflow_id(turn_id, run))
+    finally:
+        client.destroy()
+
+
+def begin_work(database: Database, worker_id: str, settings: SharedSettings, run: Run) -> None:
+    """Take runs from the queues from now on, and have `run` do each, in DBOS's own loop."""
+    from dbos import DBOS
+
+    logging.getLogger("dbos").setLevel(logging.ERROR)
+    DBOS(
+        config={
+            "name": APPLICATION,
+            "system_database_url": database.url,
+            "application_version": APPLICATION_VERSION,
+            "executor_id": worker_id,
+            "run_migrations": False,
+            "use_listen_notify": True,
+            "log_level": "ERROR",
+            "db_engine_kwargs": {"connect_args": {"application_name": worker_id}},
+        }
+    )
+
+    @DBOS.step(name="run", preemptible=True)
+    async def step(turn_id: int, number: int) -> str:
+        return await run(turn_id, number)
+
+    @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=ALWAYS)
+    async def workflow(turn_id: int, number: int) -> str:
+        return await step(turn_id, number)
+
+    queues = [queue_name(version) for version in range(OLDEST_VERSION, VERSION + 1)]
+    DBOS.listen_queues(queues)
+    DBOS.launch()
+    in_all = settings.turns_at_once or ALWAYS
+    for name in queues:
+        DBOS.register_queue(
+            name,
+            worker_concurrency=min(settings.turns_per_worker, in_all),
+            global_concurrency=settings.turns_at_once or None,
+            partition_concurrency=min(settings.turns_per_user, in_all) or None,
+            polling_interval_sec=settings.polling_s,
+            on_conflict="always_update",
+        )
+
+
+def requeue(workers: Collection[str], queue_of: Callable[[int], str]) -> list[str]:
+    """Give the runs of workers that are gone to others; which they are. `queue_of` says in which
+    queue a turn is now: the worker may have been of a newer version."""
+    from dbos import DBOS
+
+    found = [
+        each.workflow_id
+        for each in DBOS.list_workflows(
+            status="PENDING", executor_id=list(workers), load_input=False, load_output=False
+        )
+    ]
+    by_queue: dict[str, list[str]] = {}
+    for each in found:
+        by_queue.setdefault(queue_of(int(each.split("-")[1])), []).append(each)
+    for name, ids in by_queue.items():
+        DBOS.resume_workflows(ids, queue_name=name)
+    return found
+
+
+def end_work(wait_s: float) -> None:
+    """Begin no more runs, and wait for those that are at work."""
+    from dbos import DBOS
+
+    DBOS.destroy(workflow_completion_timeout_sec=int(wait_s))

@@ -153,9 +153,9 @@ class Journal:
     def must_be_durable(self, event: AnyEvent) -> bool:
         """Whether `append` waits for the disk: not for the turn's end, which follows from the last
         phase, nor for a turn that is not kept, with which nobody goes on unless it failed."""
-        if event.event == "tool_started":
-            return "writes" in event.access
-        return event.event == "phase_failed" or (self._kept and event.event in STOPS)
+        if event.event in STOPS and not self._kept:
+            return False
+        return must_be_durable(event)
 
     def is_large(self, event: AnyEvent) -> bool:
         """Whether encoding it may take a millisecond."""
@@ -213,6 +213,13 @@ class Journal:
             sync_folder(self.folder)
             sync_folder(self.folder.parent)
             self._names_durable = True
+
+
+def must_be_durable(event: AnyEvent) -> bool:
+    """Whether it must outlive the machine before anything else happens."""
+    if event.event == "tool_started":
+        return "writes" in event.access
+    return event.event == "phase_failed" or event.event in STOPS
 
 
 def _room_after(value: Any, room: int) -> int:

@@ -64,6 +64,14 @@ def events_in(
             raise RetrievalError(reason, hint=remedy(turn_id)) from exc
 
 
+def one_event(line: bytes, where: object) -> AnyEvent:
+    """Of a line that was written just now. Raises JournalVersionError for a newer version's."""
+    try:
+        return READER.validate_python(_record(line))
+    except ValidationError as exc:
+        raise other_version(where, unlike(exc), VERSION) from exc
+
+
 def remedy(turn_id: int | None) -> str:
     """What a person can do about a damaged journal; None for one of which nothing is whole."""
     if turn_id is None:

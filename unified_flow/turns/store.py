@@ -32,6 +32,11 @@ class TurnMark:
         return self.written_at < moment.timestamp() * 1e9
 
 
+class RunLostError(BaseException):
+    """Another process goes on with the turn: whoever ran it stops at once, and says nothing. No
+    failure, which is why nothing that catches failures catches it."""
+
+
 class TurnLease(Protocol):
     """The right to write one turn, which nobody else has meanwhile. It ends with `release`, with
     `remove`, or with the life of its process."""

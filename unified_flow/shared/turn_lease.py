@@ -1,0 +1,314 @@
+"""The right to write a turn in PostgreSQL, and how its lines are written.
+
+Its holder has an advisory lock on the turn, and writes through the very session that holds it: one
+that was taken for dead, and was frozen, can write no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from hashlib import sha256
+from time import monotonic, sleep
+from typing import Any, Literal, TypeVar
+
+from psycopg.errors import UniqueViolation
+
+from interventions.errors import QueueError
+from unified_flow.errors import DatabaseAwayError, QueueFullError
+from unified_flow.lib.threads import to_the_end
+from unified_flow.shared.database import Database, joining
+from unified_flow.shared.lock_session import LockSession
+from unified_flow.shared.stored_text import storable
+from unified_flow.shared.workflows import ENQUEUE, queue_name
+from unified_flow.turns.events import (
+    VERSION,
+    AnyEvent,
+    TurnResumed,
+    TurnStarted,
+    TurnTakenOver,
+)
+from unified_flow.turns.journal import encode, must_be_durable
+from unified_flow.turns.lines import sealed
+from unified_flow.turns.store import RunLostError, TurnLease
+
+T = TypeVar("T")
+
+TURN_LOCK = 1 << 48  # and the turn's number
+AGAIN_S = 0.2
+CHANNEL = "turns"
+BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
+
+# Lines, the status that they leave, and the news of it are one.
+_WRITE = f"""
+    WITH added AS (
+        INSERT INTO turn_events (turn_id, seq, line)
+        SELECT %(turn_id)s, %(lines)s + n, line
+        FROM unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
+    )
+    UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
+        status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
+        journal_version = greatest(journal_version, %(version)s),
+        worker_id = coalesce(%(worker_id)s, worker_id)
+    WHERE turn_id = %(turn_id)s AND lines = %(lines)s
+    RETURNING pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
+"""
+_DISPATCH = f"""
+    WITH added AS (
+        INSERT INTO turn_events (turn_id, seq, line)
+        SELECT %(turn_id)s, %(lines)s + n, line
+        FROM unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
+    )
+    UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
+        status = 'queued', live = true, run = run + 1, followers = 1, streamed = %(streamed)s,
+        journal_version = %(version)s, message = coalesce(%(message)s, message),
+        request_id = coalesce(%(request_id)s, request_id),
+        user_id = coalesce(%(user_id)s, user_id), worker_id = NULL
+    WHERE turn_id = %(turn_id)s AND lines = %(lines)s
+    RETURNING {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' '), pg_advisory_unlock(%(lock)s)
+"""
+_IS_FULL = """
+    SELECT count(*) >= %(most)s FROM (
+        SELECT FROM turns WHERE live AND status = 'queued' LIMIT %(most)s
+    ) AS waiting
+"""
+
+
+def message_of(first: TurnStarted) -> str:
+    """The same for a message that is delivered again."""
+    told = (first.session_id, first.request_id, first.user_id, first.question)
+    return sha256("\0".join(told).encode(errors="surrogatepass")).hexdigest()
+
+
+def status_after(event: AnyEvent) -> str | None:
+    """The status of the turn once it is the last line; None: as before."""
+    match event.event:
+        case "turn_started" | "turn_resumed" | "turn_taken_over":
+            return "running"
+        case "turn_completed":
+            return event.status
+        case "phase_failed" if event.action != "retry":
+            return "failed"
+        case "turn_interrupted":
+            return "interrupted"
+        case "turn_abandoned":
+            return "abandoned"
+    return None
+
+
+def ends_run(event: AnyEvent) -> bool:
+    """A failed `save` does not: the answer follows it."""
+    if event.event == "phase_failed":
+        return event.action != "retry" and event.phase != "save"
+    return event.event in ("turn_completed", "turn_interrupted", "turn_abandoned")
+
+
+class PostgresLease(TurnLease):
+    """`lines` are those in the database; `live` and `run` are how the turn stood when it was taken.
+    `max_queued` and `worker_id` are the store's; `leave` is told when the session is free."""
+
+    def __init__(
+        self,
+        turn_id: int,
+        session: LockSession,
+        database: Database,
+        leave: Callable[[LockSession], object],
+        *,
+        lines: int,
+        live: bool,
+        run: int,
+        max_queued: int | None,
+        worker_id: str | None,
+    ) -> None:
+        self.turn_id = turn_id
+        self.lines = lines
+        self.live = live
+        self.run = run
+        self._session = session
+        self._database = database
+        self._leave = leave
+        self._max_queued = max_queued
+        self._worker_id = worker_id
+        self._key = TURN_LOCK + turn_id
+        self._waiting: list[tuple[AnyEvent, bytes]] = []
+        self._begins = False  # what waits is the beginning of a run that is to be queued
+        self._state: Literal["held", "dispatched", "released"] = "held"
+
+    async def append(self, event: AnyEvent) -> None:
+        self._waiting.append((event, self._line(event, len(self._waiting))))
+        if isinstance(event, BEGINS) and self._max_queued is not None:
+            self._begins = True
+        if must_be_durable(event) or ends_run(event):
+            try:
+                await self.flush()
+            except DatabaseAwayError:
+                self._waiting.pop()
+                raise
+
+    def _line(self, event: AnyEvent, before: int) -> bytes:
+        return sealed(encode(event), self.lines + before + 1)
+
+    async def append_with(
+        self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
+    ) -> tuple[T, AnyEvent]:
+        """An event, in one transaction with what `put` writes into the database."""
+        return await in_thread(partial(self._put, put, event_of))
+
+    def _put(self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]) -> tuple[T, AnyEvent]:
+        before = len(self._waiting)
+        done: list[tuple[T, AnyEvent]] = []
+
+        def work() -> None:
+            del self._waiting[before:], done[:]
+            connection = self._session.connection
+            with self._database.away(), connection.transaction(), joining(connection):
+                try:
+                    result = put()
+                except QueueError as exc:  # others hold the queue, or it was away just now
+                    raise DatabaseAwayError(str(exc)) from exc
+                event = event_of(result)
+                self._waiting.append((event, self._line(event, before)))
+                self._insert()
+                done.append((result, event))
+
+        self._in_the_session_that_holds_it(work)
+        return done[0]
+
+    async def flush(self) -> None:
+        if self._waiting and not self._begins:
+            await in_thread(partial(self._in_the_session_that_holds_it, self._insert))
+
+    def _in_the_session_that_holds_it(self, work: Callable[[], None]) -> None:
+        """`work` writes what waits. If the session ends, it is done again in the next one, unless
+        somebody else has the turn or has written it: RunLostError. Raises DatabaseAwayError."""
+        ends_at = monotonic() + self._database.patience_s
+        while True:
+            try:
+                with self._session.guard:
+                    if self._session.holds(self._key):
+                        work()
+                        break
+                    if self._regained():
+                        break
+            except DatabaseAwayError:
+                if monotonic() > ends_at:
+                    raise
+                sleep(AGAIN_S)
+        self.lines += len(self._waiting)
+        self._waiting.clear()
+
+    def _regained(self) -> bool:
+        """Whether what waits was written just before the session ended."""
+        if not self._session.try_lock(self._key):
+            raise RunLostError(self.turn_id)
+        query = (
+            "SELECT lines, (SELECT line FROM turn_events WHERE turn_id = turns.turn_id"
+            " AND seq = lines) FROM turns WHERE turn_id = %(turn_id)s"
+        )
+        row = self._session.one(query, {"turn_id": self.turn_id})
+        if row is not None and row[0] == self.lines:
+            return False
+        if row is not None and self._waiting and row[1] == self._waiting[-1][1]:
+            return True
+        self._session.unlock(self._key)
+        raise RunLostError(self.turn_id)
+
+    def _insert(self) -> None:
+        if self._session.one(_WRITE, self._values()) is None:
+            raise RunLostError(self.turn_id)
+
+    def _values(self) -> dict[str, Any]:
+        events = [event for event, _ in self._waiting]
+        return {
+            "turn_id": self.turn_id,
+            "lines": self.lines,
+            "new": [line for _, line in self._waiting],
+            "count": len(events),
+            "status": next(filter(None, map(status_after, reversed(events))), None),
+            "stops": any(map(ends_run, events)),
+            "version": VERSION if any(isinstance(event, BEGINS) for event in events) else 0,
+            "worker_id": self._worker_id,
+        }
+
+    async def dispatch(self, *, streamed: bool) -> int:
+        return await in_thread(partial(self._dispatch, streamed))
+
+    def _dispatch(self, streamed: bool) -> int:
+        assert self._max_queued is not None
+        if self._row(_IS_FULL, most=self._max_queued)[0]:
+            raise QueueFullError(
+                f"{self._max_queued} turns wait for a worker",
+                hint="start more of them: unified-flow worker; the setting is shared.max_queued",
+            )
+        first = self._waiting[0][0]
+        asked = first if isinstance(first, TurnStarted) else None
+        values = self._values() | {
+            "streamed": streamed,
+            "queue": queue_name(),
+            "lock": self._key,
+            "message": message_of(asked) if asked else None,
+            "request_id": storable(asked.request_id) if asked else None,
+            "user_id": storable(asked.user_id) if asked else None,
+        }
+
+        def work() -> None:
+            if self._session.one(_DISPATCH, values) is None:
+                raise RunLostError(self.turn_id)
+
+        try:
+            self._in_the_session_that_holds_it(work)
+        except UniqueViolation:
+            query = "SELECT turn_id FROM turns WHERE live AND message = %(message)s"
+            row = self._row(query, message=values["message"])
+            if row is None:  # it has ended just now
+                return self._dispatch(streamed)
+            self._delete()
+            return int(row[0])
+        self._session.unlocked(self._key)
+        self._state, self.run = "dispatched", self.run + 1
+        return self.turn_id
+
+    def _row(self, query: str, **values: Any) -> Any:
+        return self._database.run(lambda connection: connection.execute(query, values).fetchone())
+
+    def drop(self) -> None:
+        self._waiting.clear()
+        self._begins = False
+
+    async def show(self, events: Sequence[AnyEvent]) -> None:
+        return
+
+    async def remove(self, *, reserve: bool = False) -> None:
+        """No number is ever given twice."""
+        if self._state == "held":
+            await in_thread(self._delete)
+        elif self._state == "dispatched":
+            query = "DELETE FROM turns WHERE turn_id = %(turn_id)s AND NOT live RETURNING 1"
+            await in_thread(partial(self._row, query, turn_id=self.turn_id))
+
+    def _delete(self) -> None:
+        query = "DELETE FROM turns WHERE turn_id = %(turn_id)s RETURNING 1"
+        if self._session.holds(self._key):
+            self._session.one(query, {"turn_id": self.turn_id})
+        self.let_go()
+
+    async def release(self) -> None:
+        if self._state != "held":
+            return
+        self._begins = False
+        try:
+            await self.flush()
+        finally:
+            await in_thread(self.let_go)
+
+    def let_go(self) -> None:
+        self.drop()
+        self._state = "released"
+        self._session.unlock(self._key)
+        self._leave(self._session)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """To its end: a statement that was sent is not called back."""
+    return await to_the_end(asyncio.to_thread(work))

@@ -1,0 +1,247 @@
+"""Turns in PostgreSQL: a row a turn, and a row a line of its journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from unified_flow.errors.turns import NotResumableError
+from unified_flow.shared.database import Database
+from unified_flow.shared.lock_session import LockSession
+from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, in_thread
+from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+from unified_flow.turns.lines import events_in, one_event
+from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
+
+MESSAGE_LOCK = 2 << 48  # and the beginning of the message's digest
+PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.25
+
+_LOCKED = """EXISTS (
+    SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
+    AND (classid::bigint << 32 | objid::bigint) = %(lock)s + turn_id
+)"""
+_MARK = "nullif(lines, 0), (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
+
+
+class PostgresTurnStore(TurnStore):
+    """A turn that begins or goes on is queued for a worker, unless `max_queued` wait. None: it is
+    run by whoever holds its lease, as by a worker, and each lease has a session of its own."""
+
+    def __init__(self, database: Database, *, max_queued: int | None = None) -> None:
+        self.database = database
+        self.max_queued = max_queued
+        self.worker_id: str | None = None
+        self._shared = LockSession(database)
+        self._idle: list[LockSession] = []
+        self._delivering: set[str] = set()
+
+    def place(self, turn_id: int | None = None) -> str:
+        return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
+
+    def files(self, turn_id: int) -> Path | None:
+        return None
+
+    def _session(self) -> LockSession:
+        """For a lease."""
+        if self.max_queued is not None:
+            return self._shared
+        with suppress(IndexError):
+            return self._idle.pop()
+        return LockSession(self.database)
+
+    def keep(self, session: LockSession) -> None:
+        """For the next lease."""
+        if session is not self._shared:
+            self._idle.append(session)
+
+    async def create(self) -> TurnLease:
+        def work() -> TurnLease:
+            return self._leased(self.row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")[0])
+
+        return await in_thread(work)
+
+    async def open(self, turn_id: int) -> TurnLease:
+        def work() -> TurnLease:
+            lease = self._leased(turn_id)
+            if lease.live:
+                lease.let_go()
+                raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
+            return lease
+
+        return await in_thread(work)
+
+    async def claim(self, turn_id: int, run: int) -> PostgresLease | None:
+        """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
+        it has ended, or the turn is gone."""
+        pause_s = PAUSE_S
+        while True:
+            with suppress(BlockingIOError):
+                try:
+                    lease = await in_thread(partial(self._leased, turn_id))
+                except FileNotFoundError:
+                    return None
+                if lease.live and lease.run == run:
+                    return lease
+                await lease.release()
+                return None
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _leased(self, turn_id: int) -> PostgresLease:
+        """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
+        session = self._session()
+        key = TURN_LOCK + turn_id
+        if not self.database.waiting(partial(session.try_lock, key)):
+            self.keep(session)
+            raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
+        query = "SELECT lines, live, run FROM turns WHERE turn_id = %(turn_id)s"
+        row = self.row(query, turn_id=turn_id)
+        if row is None:
+            session.unlock(key)
+            self.keep(session)
+            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
+        return PostgresLease(
+            turn_id,
+            session,
+            self.database,
+            self.keep,
+            lines=row[0],
+            live=row[1],
+            run=row[2],
+            max_queued=self.max_queued,
+            worker_id=self.worker_id,
+        )
+
+    def row(self, query: str, **values: Any) -> Any:
+        return self.database.run(lambda connection: connection.execute(query, values).fetchone())
+
+    def _rows(self, query: str, **values: Any) -> list[Any]:
+        return self.database.run(lambda connection: connection.execute(query, values).fetchall())
+
+    @asynccontextmanager
+    async def delivery(self, message: str) -> AsyncIterator[Delivery]:
+        """The process remembers what it has begun until it ends: a turn whose process died is found
+        by its message while it is live (`dispatch`)."""
+        digest = sha256(message.encode(errors="surrogatepass")).hexdigest()
+        key = MESSAGE_LOCK + int(digest[:12], 16)
+        pause_s = PAUSE_S
+        while not await in_thread(partial(self._shared.try_lock, key)):
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        begun: list[int] = []
+        try:
+            query = "DELETE FROM deliveries WHERE message = %(message)s RETURNING turn_id"
+            row = await in_thread(partial(self.row, query, message=digest))
+            yield Delivery(row[0] if row else None, begun.append)
+        except asyncio.CancelledError:
+            left = begun[-1] if begun else row[0] if row else None
+            if left is not None:
+                query = "INSERT INTO deliveries VALUES (%(message)s, %(turn_id)s) RETURNING 1"
+                await in_thread(partial(self.row, query, message=digest, turn_id=left))
+            raise
+        finally:
+            await in_thread(partial(self._shared.unlock, key))
+
+    async def read(self, turn_id: int) -> list[AnyEvent]:
+        return (await self.read_on(turn_id, 0))[0]
+
+    async def read_on(self, turn_id: int, known: int) -> tuple[list[AnyEvent], bool]:
+        """What was added after line `known`, and whether a run of the turn is live."""
+        rows = await in_thread(
+            partial(
+                self._rows,
+                "SELECT live, line FROM turns LEFT JOIN turn_events"
+                " ON turn_events.turn_id = turns.turn_id AND seq > %(known)s"
+                " WHERE turns.turn_id = %(turn_id)s ORDER BY seq",
+                turn_id=turn_id,
+                known=known,
+            )
+        )
+        if not rows:
+            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
+        lines = [line for _, line in rows if line is not None]
+        if known == 0:
+            return [e for _, e in events_in(lines, self.place(turn_id), _as_it_is)], rows[0][0]
+        return [one_event(line, self.place(turn_id)) for line in lines], rows[0][0]
+
+    async def first(self, turn_id: int) -> TurnStarted | None:
+        query = (
+            "SELECT line FROM turns LEFT JOIN turn_events ON turn_events.turn_id = turns.turn_id"
+            " AND seq = 1 WHERE turns.turn_id = %(turn_id)s"
+        )
+        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        if row is None:
+            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
+        if row[0] is None:
+            return None
+        event = next(events_in([row[0]], self.place(turn_id), _as_it_is))[1]
+        return event if isinstance(event, TurnStarted) else None
+
+    async def ids(self) -> list[int]:
+        rows = await in_thread(partial(self._rows, "SELECT turn_id FROM turns ORDER BY turn_id"))
+        return [turn_id for (turn_id,) in rows]
+
+    async def mark(self, turn_id: int) -> TurnMark | None:
+        query = f"SELECT {_MARK} FROM turns WHERE turn_id = %(turn_id)s"
+        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        return TurnMark(*row) if row else None
+
+    async def marks(self) -> dict[int, TurnMark]:
+        query = f"SELECT turn_id, {_MARK} FROM turns ORDER BY turn_id"
+        return {row[0]: TurnMark(*row[1:]) for row in await in_thread(partial(self._rows, query))}
+
+    async def sizes(self) -> dict[int, int]:
+        query = (
+            "SELECT turn_id, coalesce(sum(octet_length(line)), 0)::bigint FROM turns"
+            " LEFT JOIN turn_events USING (turn_id) GROUP BY turn_id ORDER BY turn_id"
+        )
+        return dict(await in_thread(partial(self._rows, query)))
+
+    async def is_held(self, turn_id: int) -> bool:
+        """Also while it waits for a worker, or for another one."""
+        query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
+        row = await in_thread(partial(self.row, query, turn_id=turn_id, lock=TURN_LOCK))
+        return bool(row and row[0])
+
+    async def unreleased(self) -> list[int]:
+        """None: what a worker has left, another one takes over."""
+        return []
+
+    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
+        await self.read(turn_id)
+        raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
+
+    async def sweep(self, before: datetime | None) -> None:
+        query = (
+            "DELETE FROM turns WHERE lines = 0 AND changed_at < %(before)s"
+            f" AND NOT {_LOCKED} RETURNING 1"
+        )
+        if before is not None:
+            await in_thread(partial(self._rows, query, before=before, lock=TURN_LOCK))
+        gone = "DELETE FROM deliveries WHERE turn_id NOT IN (SELECT turn_id FROM turns) RETURNING 1"
+        await in_thread(partial(self._rows, gone))
+
+    async def leave(self, turn_id: int, run: int) -> bool:
+        """One follower less; whether it was the last one of a run that is live."""
+        query = (
+            "UPDATE turns SET followers = followers - 1 WHERE turn_id = %(turn_id)s AND live"
+            " AND run = %(run)s RETURNING followers <= 0"
+        )
+        row = await in_thread(partial(self.row, query, turn_id=turn_id, run=run))
+        return bool(row and row[0])
+
+    def close(self) -> None:
+        for session in (self._shared, *self._idle):
+            session.close()
+
+
+def _as_it_is(record: Any) -> Any:
+    return record
