@@ -14,9 +14,24 @@ from pathlib import Path
 
 HOME_VARIABLE = "UNIFIED_FLOW_HOME"
 SETTINGS_FILE = "unified_flow.toml"
-STATE_FOLDER = "shared_state"
+STATE_FOLDER, LOG_FOLDER = "shared_state", "logs"
 PRIVATE_FOLDER_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
+# What a person who finds the folder wants to know, by its name.
+_README = {
+    STATE_FOLDER: """\
+# Run-time state of unified-flow
+
+The queue of interventions, turns, sessions, memories and the document index. What is in it:
+`unified-flow doctor`, `unified-flow turns list`, `interventions list`. It does not belong in git.
+""",
+    LOG_FOLDER: """\
+# Logs of unified-flow
+
+`errors/` has every failure, redacted, a file a day; `rag_queries.jsonl` has a line a request. They
+do not belong in git.
+""",
+}
 
 
 def find_home(explicit: Path | str | None = None) -> Path:
@@ -73,7 +88,7 @@ def mark_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def error_log_folder(home: Path) -> Path:
-    return home / "logs" / "errors"
+    return home / LOG_FOLDER / "errors"
 
 
 def error_logs(home: Path, beginning: str = "") -> list[Path]:
@@ -109,6 +124,16 @@ def make_private_folder(folder: Path) -> None:
     for part in reversed(missing):
         part.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
         give_to_owner(part, part.parent)
+        if part.name in _README:
+            _explain(part)
+
+
+def _explain(folder: Path) -> None:
+    page = folder / "README.md"
+    with suppress(OSError):  # a full disk: it is not worth a failure
+        page.write_text(_README[folder.name], "utf-8")
+        page.chmod(PRIVATE_FILE_MODE)
+        give_to_owner(page, folder)
 
 
 def replace_private(path: Path, text: str) -> None:

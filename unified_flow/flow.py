@@ -27,6 +27,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import HistoryRead, TurnStarted, this_process
 from unified_flow.turns.input_checks import (
+    ONE_QUESTION,
     checked_channel,
     checked_history,
     checked_id,
@@ -98,7 +99,9 @@ class UnifiedFlow:
 
         async def answered() -> Turn:
             async with self:
-                return await self.process(session_id or new_session_id(), question, **options)
+                return await self.process(
+                    session_id or new_session_id(ONE_QUESTION), question, **options
+                )
 
         return asyncio.run(answered())
 

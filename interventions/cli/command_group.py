@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from interventions.cli.terminal import exits
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+_WHOLE = 10_000  # characters of a description: all of its first sentence
 LAST_OPTIONS = ("as_json", "as_jsonl", "home")
 OF_RESUMER = "of_resumer"  # a key of shared options: `options.ResumeFlags`
 
@@ -38,14 +39,14 @@ class CommandGroup(TyperGroup):
     """Loads a command's module when the command is called: building all of them takes longer than
     running one. `--home` and `--json` before a command mean the same as after it.
 
-    `table` has, by name, where a command's function is ("module:function" in `package`), or the
-    command itself.
+    `sections` are those of its help: by name, where a command's function is ("module:function" in
+    `package`), or the command itself.
     """
 
     package: ClassVar[str] = "interventions.cli"
     program: ClassVar[str] = "interventions"
     leaf_class: ClassVar[type[TyperCommand]] = Command
-    table: Mapping[str, str | click.Command] = {}
+    sections: Mapping[str, Mapping[str, str | click.Command]] = {}
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings | {"callback": None, "rich_markup_mode": None})
@@ -84,8 +85,25 @@ class CommandGroup(TyperGroup):
         app.callback()(lambda: None)  # without one Typer makes no group
         return app
 
+    @property
+    def table(self) -> dict[str, str | click.Command]:
+        return {name: at for section in self.sections.values() for name, at in section.items()}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """By sections, and no description cut."""
+        width = max(map(len, self.table))
+        for title, names in self.sections.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            rows = [
+                (name.ljust(width), command.get_short_help_str(_WHOLE))
+                for name, command in commands.items()
+                if command is not None
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = self.table.get(cmd_name)

@@ -70,7 +70,10 @@ def history(
     limit: options.Limit = 50,
     **flags: Unpack[options.ListFlags],
 ) -> None:
-    """Closed interventions, those of the archive included, the latest first."""
+    """Closed interventions, the latest first.
+
+    Those of the archive are among them.
+    """
     wanted = query_of(query, flags["session"])
     now = utc_now()
     found = (entry for entry in the_queue(flags["home"]).closed() if wanted.matches(entry, now))
@@ -174,7 +177,10 @@ def watch(
         int, typer.Option("--limit", "-n", min=0, help="End after so many; 0: never.")
     ] = 0,
 ) -> None:
-    """Print interventions that are new, or hold a new failure, as they come, until interrupted."""
+    """Print new interventions and failures as they come.
+
+    Ctrl-C ends it.
+    """
     wanted = query_of(query, session)
     path = queue_file(find_home(home))
     known = {} if everything else {entry["id"]: last_news(entry) for entry in read_entries(home)}

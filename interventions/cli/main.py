@@ -24,13 +24,13 @@ COMMANDS = {
     "export": "entries:export",
     "watch": "entries:watch",
 }
+SECTIONS = {"Commands": COMMANDS}
 
 
 class Commands(CommandGroup):
-    table = COMMANDS
+    sections = SECTIONS
 
 
 app = Commands.app(
-    "Failures that wait for a person: look, mend, and say what you did.\n\n"
-    "Start with:  interventions list"
+    "Failures that wait for a person, and what was done.\n\nStart with:  interventions list"
 )

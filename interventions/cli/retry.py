@@ -75,7 +75,7 @@ def retry(
     edit: options.Edit = False,
     **flags: Unpack[options.ResumeFlags],
 ) -> None:
-    """Resume the turn from the phase that failed; resolve, verified, what it gets past."""
+    """Resume the turn; what it gets past is resolved, verified."""
     if everything and edit:
         raise UsageError("--edit changes one turn, and --all is about many")
     if canary is not None and not everything:

@@ -74,7 +74,10 @@ def resolve(
     ] = False,
     **flags: Unpack[ResumeFlags],
 ) -> None:
-    """Close interventions as solved, with a note for the next person who meets the failure."""
+    """Close interventions as solved, with a note how.
+
+    The note is shown to the next person who meets the failure.
+    """
     if not note_text.strip():
         raise UsageError("a resolution needs a note", hint='--note "what you mended"')
     if retry:
@@ -108,7 +111,10 @@ def dismiss(
     query: _Query = None,
     **flags: Unpack[BatchFlags],
 ) -> None:
-    """Close interventions as not worth a fix; they never count as solved."""
+    """Close interventions as not worth a fix.
+
+    They never count as solved.
+    """
     queue = the_queue(flags["home"])
     each(queue, "dismiss", ids, query, partial(queue.dismiss, note=note_text), flags)
 
@@ -130,7 +136,10 @@ def snooze(
     query: _Query = None,
     **flags: Unpack[BatchFlags],
 ) -> None:
-    """Hear nothing of a failure for a while; it stays open and goes on counting."""
+    """Hear nothing of a failure for a while.
+
+    It stays open, and goes on counting.
+    """
     if sum(value is not None for value in (duration, until, until_n_more)) != 1:
         ways = "--for 4h, --until TIME or --until-n-more 10"
         raise UsageError("say for how long, in one way", hint=ways)

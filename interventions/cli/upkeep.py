@@ -35,7 +35,7 @@ def health(
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """How many wait, how old, how fast they are resolved, what was dropped and why."""
+    """How many wait and how long, what was dropped and why."""
     read_entries(home)  # says which it cannot read: those are in no figure
     queue = the_queue(home)
     while True:
@@ -85,7 +85,10 @@ def report(
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
-    """A page of HTML to look at, print or send: what failed, what it blocks, how it was mended."""
+    """Write a page of HTML: what failed, how it was mended.
+
+    It shows what waits for it, too, needs no network, and prints.
+    """
     from interventions import report as figures
 
     found = figures.report(the_queue(home), window)
@@ -100,7 +103,10 @@ def report(
 
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
-    """Put emergency entries back while there is room, the oldest critical first."""
+    """Put emergency entries back while there is room.
+
+    The oldest critical ones go first.
+    """
     from interventions.recovery import recover
 
     result = recover(the_queue(home), lost=False, by=by, via="cli")
@@ -122,7 +128,10 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find what is wrong with the queue's files, and mend it; rebuild a queue that was damaged."""
+    """Find and mend what is wrong with the queue's files.
+
+    A queue that was damaged is rebuilt from its logs.
+    """
     from interventions.doctor import examine
 
     place = find_home(home)
@@ -145,7 +154,10 @@ def doctor(
 
 
 def schema(home: Home = None, as_json: AsJson = False) -> None:
-    """Print the JSON Schema of the queue file, for programs that read it."""
+    """Print the JSON Schema of the queue file.
+
+    For programs that read it.
+    """
     from interventions.schema import queue_schema
 
     say_json(queue_schema())

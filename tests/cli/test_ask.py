@@ -381,3 +381,36 @@ def test_escape_sequences_in_a_document_do_not_reach_the_terminal(home: Path, do
     done = run("ask", "What is the gizmo?", "--docs", docs, home=home)
     assert "\x1b" not in done.stdout
     assert "[bold]red[/bold]" in done.stdout
+
+
+def test_a_batch_from_a_pipe_names_what_waits_and_what_a_line_may_hold(
+    home: Path, docs: Path
+) -> None:
+    lines = b'What are topics for?\n{"question": "Two?", "sesion_id": "mine"}\n'
+    done = run("ask", "--batch", "-", "--docs", docs, home=home, stdin=lines)
+    assert done.returncode == 1
+    assert "continuous data streams" in done.stdout
+    assert "line 2: sesion_id: " in done.stdout
+    assert '{"id"?, "question", "session_id"?}' in done.stdout
+    assert "interventions" not in done.stderr  # there is none
+
+
+def test_quiet_prints_the_answer_alone(home: Path, docs: Path) -> None:
+    found = run("ask", "-q", "What are topics for?", "--docs", docs, home=home)
+    assert "continuous data streams" in found.stdout
+    assert (found.returncode, found.stderr) == (0, "")
+    nothing = run("ask", "--quiet", "Who painted the ceiling?", "--docs", docs, home=home)
+    assert (nothing.returncode, nothing.stderr) == (0, "")
+    assert len(nothing.stdout.strip().splitlines()) == 1
+    refused = run("ask", "-q", "--json", "What?", home=home)
+    assert refused.returncode == 2
+
+
+def test_only_conversations_are_listed_unless_all_are_asked_for(home: Path, docs: Path) -> None:
+    for words in (["What are topics for?"], ["What are services for?"], ["And topics?", "--last"]):
+        assert run("ask", *words, "--docs", docs, home=home).returncode == 0
+    (shown,) = said(run("sessions", "list", "--json", home=home))["sessions"]
+    assert (shown["turns"], shown["opening"]) == (2, "What are services for?")
+    assert len(said(run("sessions", "list", "--all", "--json", home=home))["sessions"]) == 2
+    both = run("ask", "--last", "--session", "mine", "What?", home=home)
+    assert (both.returncode, "--session, or --last" in both.stderr) == (2, True)

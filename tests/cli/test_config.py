@@ -93,3 +93,21 @@ def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:
     known = set(schema["properties"])
     assert {*Settings.model_fields, *NOT_OURS} == known
     assert schema["properties"]["queue"]["properties"]["max_size"]["type"] == "integer"
+
+
+def test_init_keeps_run_time_state_out_of_git(tmp_path: Path) -> None:
+    ignored = tmp_path / ".gitignore"
+    ignored.write_text("build/\nlogs")
+    assert runner.invoke(app, ["init", str(tmp_path)]).exit_code == 0
+    assert ignored.read_text() == "build/\nlogs\n/shared_state/\n"
+    again = runner.invoke(app, ["init", str(tmp_path), "--force"])
+    assert "git ignores" not in again.output
+    assert ignored.read_text() == "build/\nlogs\n/shared_state/\n"
+
+
+def test_both_folders_say_what_they_are_and_doctor_how_much_they_hold(home: Path) -> None:
+    outcome = runner.invoke(app, ["doctor", "--json", "--home", str(home)])
+    checks = {each["name"]: each["message"] for each in json.loads(outcome.stdout)["checks"]}
+    for name, word in (("shared_state", "interventions list"), ("logs", "errors/")):
+        assert word in (home / name / "README.md").read_text()
+        assert re.search(r"holds \d+\.\d MB in [1-9]\d* files?$", checks[name])

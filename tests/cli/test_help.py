@@ -31,6 +31,44 @@ def members(group: click.Group) -> dict[str, click.Command]:
     return {name: command for name, command in found.items() if command is not None}
 
 
+def groups(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    inside = [
+        (name, each) for name, each in members(group).items() if isinstance(each, click.Group)
+    ]
+    return [path, *(found for name, each in inside for found in groups(each, (*path, name)))]
+
+
+assert isinstance(ROOT, click.Group)
+
+
+@pytest.mark.parametrize("path", groups(ROOT), ids=" ".join)
+def test_every_command_of_a_group_has_one_whole_line(path: tuple[str, ...]) -> None:
+    """In a terminal of 80 columns, under the headings of the program."""
+    outcome = runner.invoke(app, [*path, "--help"], terminal_width=80)
+    group: click.Command = ROOT
+    for name in path:
+        assert isinstance(group, click.Group)
+        group = members(group)[name]
+    assert isinstance(group, click.Group)
+    lines = [line.split(maxsplit=1) for line in outcome.output.splitlines() if line[:2] == "  "]
+    shown = {line[0]: line[1] for line in lines if len(line) == 2}
+    for name in members(group):
+        assert shown[name].endswith("."), name
+        assert "..." not in shown[name]
+
+
+def test_the_program_has_its_commands_under_headings() -> None:
+    output = runner.invoke(app, ["--help"], terminal_width=80).output
+    places = [
+        output.index(f"\n{heading}:\n")
+        for heading in (
+            *("Ask", "Documents", "When it breaks", "Service", "Guardrails", "Housekeeping"),
+        )
+    ]
+    assert places == sorted(places)
+    assert places[2] < output.index("\n  interventions ") < places[3]
+
+
 @pytest.mark.parametrize("group", ["tools", "sessions", "turns", "collections", "memory", "config"])
 def test_a_group_begins_with_an_example(group: str) -> None:
     outcome = runner.invoke(app, [group, "--help"], terminal_width=100)

@@ -183,3 +183,25 @@ def test_a_queue_that_fills_up_is_announced(home: Path, docs: Path) -> None:
     run("ask", "--batch", questions, "--jsonl", "--docs", docs, *served, home=home)
     done = run("ask", "What are topics for?", "--docs", docs, home=home)
     assert "40 of 50 interventions are open" in done.stderr
+
+
+def test_a_link_and_its_folder_are_one_place(home: Path, docs: Path) -> None:
+    link = docs.parent / "link"
+    link.symlink_to(docs)
+    assert run("index", link, home=home).returncode == 0
+    assert "2 files deleted" in run("index", "--delete", link, home=home).stdout
+    assert run("index", docs, home=home).returncode == 0
+    assert "2 files deleted" in run("index", "--delete", link, home=home).stdout
+
+
+def test_an_index_that_failed_is_not_half_known(home: Path, docs: Path, tmp_path: Path) -> None:
+    (empty := tmp_path / "empty").mkdir()
+    for nothing in (empty, refused_url()):
+        assert run("index", nothing, "--collection", "other", home=home).returncode == 2
+        assert json.loads(run("collections", "list", "--json", home=home).stdout) == {
+            "collections": []
+        }
+    run("index", docs, home=home)
+    assert run("index", empty, home=home).returncode == 2
+    (known,) = json.loads(run("collections", "list", "--json", home=home).stdout)["collections"]
+    assert known["roots"] == [str(docs)]

@@ -131,13 +131,13 @@ def test_a_name_that_several_tools_of_a_server_have_is_told(own: Path) -> None:
 
 def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
-    refused = run("tools", "call", "append", f"path={target}", "text=1", home=own)
+    refused = run("tools", "run", "append", f"path={target}", "text=1", home=own)
     assert refused.returncode == 1
     assert "append may not run" in refused.stderr
     assert "--allow-tool append" in refused.stderr
     assert not target.exists()
     allowed = run(
-        "tools", "call", "append", f"path={target}", "text=1", "--allow-tool", "app*", home=own
+        "tools", "run", "append", f"path={target}", "text=1", "--allow-tool", "app*", home=own
     )
     assert allowed.returncode == 0, allowed.stderr
     assert target.read_text() == "1", "text as the schema says, though it looks like a number"
@@ -160,7 +160,7 @@ def test_a_call_by_hand_goes_through_the_same_gate_and_checks(own: Path, tmp_pat
     ],
 )
 def test_what_comes_of_a_call(own: Path, args: list[str], code: int, said: str) -> None:
-    done = run("tools", "call", *args, home=own)
+    done = run("tools", "run", *args, home=own)
     assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
 
@@ -246,7 +246,7 @@ def test_the_person_at_the_terminal_is_asked(
 
 
 def test_no_terminal_breaks_a_line_of_the_arguments(own: Path, tmp_path: Path) -> None:
-    call = ("tools", "call", "append", f"path={tmp_path / 'target'}", f"text={'x' * 300}")
+    call = ("tools", "run", "append", f"path={tmp_path / 'target'}", f"text={'x' * 300}")
     terminal = Terminal(BIN, *call, "--home", own)
     terminal.expect(QUESTION)
     shown = [line for line in terminal.seen.splitlines() if "xxx" in line]
@@ -270,7 +270,7 @@ def test_a_call_by_hand_is_in_no_session_that_could_last_for_ever(
     own: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "target"
-    call = (BIN, "tools", "call", "append", f"path={target}", "text=x", "--home", own)
+    call = (BIN, "tools", "run", "append", f"path={target}", "text=x", "--home", own)
     for _ in range(2):
         terminal = Terminal(*call)
         terminal.expect(QUESTION)
@@ -333,7 +333,7 @@ def test_a_secret_in_a_result_or_in_what_is_asked_is_shown_to_nobody(
 ) -> None:
     """`append` returns a key; here one is among its arguments as well."""
     args = (f"path={tmp_path / 't'}", "text=sk-proj-9f8e7d6c5b4a39281706f5e4d3c2b1a0")
-    called = ("tools", "call", "append", *args)
+    called = ("tools", "run", "append", *args)
     done = run(*called, "--json", "--allow-tool", "append", home=own)
     assert done.returncode == 0, done.stderr
     assert "sk-proj" not in done.stdout + done.stderr

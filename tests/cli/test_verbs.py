@@ -20,10 +20,8 @@ SHARED = {"list", "show", "add", "set", "delete", "prune", "export", "import", "
 OWN = {
     "": {"ask", "chat", "resume", "replay", "index", "search", "trace", "init", "doctor", "mcp"},
     "turns": {"abandon", "recover", "salvage"},
-    "tools": {"call"},
     "rules": {"test"},
     "config": {"schema"},
-    "model": {"get"},
     "eval": {"compare"},
     "shared": {"migrate", "check", "import"},
     "interventions": {
@@ -134,6 +132,7 @@ def test_last_is_the_newest_turn_session_and_request(home: Path) -> None:
         ["sessions", "export", "last"],
         ["trace", "last"],
         ["ask", "--session", "last", "And 3 + 4?"],
+        ["ask", "--last", "And 4 + 5?"],
     ):
         outcome = runner.invoke(app, ["--home", str(home), "--json", *words])
         assert outcome.exit_code == 0, words

@@ -46,6 +46,12 @@ def _no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a monitor freezes is never collected: with it the open files of tests before."""
+    monkeypatch.setattr("gc.freeze", lambda: None)
+
+
+@pytest.fixture(autouse=True)
 def _short_waits_for_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each key Textual's pilot sleeps until the process used no CPU for 20 ms, twice."""
     monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.005)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -41,6 +42,21 @@ def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
         with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
             converter.convert("greedy:convert", b"x" * MIB)
         assert converter.convert("greedy:convert", b"x")[0].lines == ["400"]
+
+
+def test_in_a_process_with_many_open_files(module: Callable[..., None]) -> None:
+    """Such as a service with a thousand clients: select() knows no descriptor above 1023."""
+    module("small", "yield Part(('a',), [str(len(data))])")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        with Converter(SandboxLimits()) as converter:
+            assert converter.convert("small:convert", b"abc")[0].lines == ["3"]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_html_that_takes_all_memory() -> None:

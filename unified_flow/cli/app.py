@@ -33,7 +33,7 @@ class Commands(CommandGroup):
         cls, name: str, help_text: str, table: Mapping[str, str], *, default: str | None = None
     ) -> Commands:
         group = cls(name=name, help=help_text, no_args_is_help=True, context_settings=HELP_OPTIONS)
-        group.table, group.default = table, default
+        group.sections, group.default = {"Commands": table}, default
         return group
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -73,10 +73,11 @@ def _command(name: str, told: Any) -> str | click.Command:
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-Commands.table = {
-    **{name: _command(name, told) for name, told in _TABLE.items()},
-    "interventions": typer.main.get_group(interventions),
-    "monitor": MONITOR,
+_TRIAGE = {"interventions": typer.main.get_group(interventions), "monitor": MONITOR}
+Commands.sections = {
+    section: (_TRIAGE if section == "When it breaks" else {})
+    | {name: _command(name, told) for name, told in table.items()}
+    for section, table in _TABLE.items()
 }
 
 app = Commands.app(

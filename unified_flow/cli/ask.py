@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from interventions.cli.terminal import Code, note
+from interventions.cli.terminal import note, say
+from interventions.plaintext import clean
+from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli import options
 from unified_flow.cli.documents import document_folders, note_unasked
 from unified_flow.cli.exits import refused_as_json
@@ -17,6 +19,7 @@ from unified_flow.cli.terminal import on_terminal, say_object
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.phases.errors import PhaseError
     from unified_flow.turns.turn import Turn
 
 MAX_STDIN_BYTES = 1024 * 1024
@@ -28,11 +31,16 @@ def ask(
         str | None, typer.Argument(help="The question; '-' reads it from standard input.")
     ] = None,
     session: options.OwnSession = None,
+    last: options.Last = False,
     user: options.User = "default",
     batch: Annotated[
         Path | None,
-        typer.Option(help="Answer a file: a question a line, or {id?, question, session_id?}."),
+        typer.Option(
+            help="Answer a file ('-': standard input): a question a line, or"
+            " {id?, question, session_id?}."
+        ),
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")] = False,
     as_json: options.AsJson = False,
     as_jsonl: options.AsJsonl = False,
     home: options.Home = None,
@@ -42,7 +50,7 @@ def ask(
 
     \b
     unified-flow ask "How do topics differ from services?" --docs docs/
-    unified-flow ask "And actions?" --docs docs/ --session last
+    unified-flow ask "And actions?" --docs docs/ --last
     unified-flow ask "…" --model qwen2.5:1.5b --base-url http://127.0.0.1:11434/v1
     unified-flow ask "What is 17% of 2300?"
     unified-flow ask "…" --tools mytools.py --allow-tool 'time.*'
@@ -56,13 +64,17 @@ def ask(
     with refused_as_json(machine, session):
         if (question is None) == (batch is None):
             raise typer.BadParameter("give a question, or --batch FILE")
+        session = options.session_or_last(session, last)
         if session is not None and batch is not None:
             raise typer.BadParameter("a line of a batch names its own session_id")
+        if quiet and (machine or batch is not None):
+            raise typer.BadParameter("--quiet prints the answer to one question as text")
         if as_json and batch is not None:
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
         from unified_flow.cli.live import note_undeclared
+        from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
         from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.cli.recovery import note_dead_turns
         from unified_flow.engine.telemetry.logs import logged
@@ -71,9 +83,10 @@ def ask(
         named = session_named(session, home)
         asker = None if machine or batch else terminal_asker()
         flow = UnifiedFlow.from_config(home, **chosen, asker=asker)
-        note_dead_turns(flow.services)
-        _warn_if_crowded(flow)
-        note_undeclared(flow.services)
+        if not quiet:
+            note_dead_turns(flow.services)
+            _warn_if_crowded(flow)
+            note_undeclared(flow.services)
         with logged(flow.services.home):
             if batch is not None:
                 from unified_flow.cli.batch import answer_all
@@ -82,16 +95,24 @@ def ask(
             else:
                 assert question is not None
                 text = _stdin() if question == "-" else question
+                live = not machine and not quiet and on_terminal()
                 begun: list[int] = []
                 try:
-                    answering = _answer(flow, text, named, user, machine, home, begun)
-                    turn, code = asyncio.run(answering)
+                    answering = _answer(flow, text, named, user, begun, live=live)
+                    turn, error, roots = asyncio.run(answering)
                 except KeyboardInterrupt:
                     if begun:
                         note(f"interrupted; to go on: unified-flow resume {begun[0]}")
                     raise
-                if turn.abstained and not chosen["docs"]:
+                if machine:
+                    say_object(of_turn(turn, error))
+                elif quiet and turn.response is not None:
+                    say(clean(redact_for_asker(turn.response)))
+                else:
+                    show_outcome(turn, error, home, roots)
+                if turn.abstained and not chosen["docs"] and not quiet:
                     note_unasked(home, chosen["collection"])
+                code = exit_code(turn, error)
     raise typer.Exit(code)
 
 
@@ -128,20 +149,13 @@ async def _answer(
     question: str,
     session: str | None,
     user: str,
-    machine: bool,
-    home: Path | None,
     begun: list[int],
-) -> tuple[Turn, Code]:
-    """`begun` as in `run_turn`."""
+    *,
+    live: bool,
+) -> tuple[Turn, PhaseError | None, list[Path]]:
+    """`begun` as in `run_turn`; with the documents' folders, for places that can be clicked."""
     from unified_flow.cli.live import run_turn
-    from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
 
     async with flow:
-        live = not machine and on_terminal()
         turn, error = await run_turn(flow, session, question, live=live, user=user, begun=begun)
-        roots = document_folders(flow)
-    if machine:
-        say_object(of_turn(turn, error))
-    else:
-        show_outcome(turn, error, home, roots)
-    return turn, exit_code(turn, error)
+        return turn, error, document_folders(flow)

@@ -14,9 +14,9 @@ from interventions.plaintext import clean
 from unified_flow.cli.documents import refresh_documents
 from unified_flow.cli.live import run_turn
 from unified_flow.cli.outcome import exit_code, of_refusal, of_turn
-from unified_flow.cli.terminal import on_terminal, progress_bar, say_object
+from unified_flow.cli.terminal import counted, on_terminal, progress_bar, say_object
 from unified_flow.errors import InputError
-from unified_flow.turns.input_checks import first_mistake, new_session_id, read_text
+from unified_flow.turns.input_checks import ONE_QUESTION, first_mistake, new_session_id, read_text
 
 if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
@@ -45,14 +45,15 @@ class Line:
             return BatchQuestion.model_validate_json(self.text)
         except ValidationError as exc:
             raise InputError(
-                f"line {self.number}: {first_mistake(exc)}",
+                f"line {self.number}: {first_mistake(exc)}; a line is a question, or "
+                '{"id"?, "question", "session_id"?}',
                 field="batch",
-                hint='a line is a question, or {"id"?, "question", "session_id"?}',
             ) from exc
 
 
 def read_lines(path: Path) -> list[Line]:
     """The lines that ask something. Raises InputError if the file cannot be read as text."""
+    path = Path("/dev/stdin") if path == Path("-") else path
     numbered = enumerate(read_text(path, "batch").split("\n"), 1)
     return [Line(number, line.strip()) for number, line in numbered if line.strip()]
 
@@ -62,24 +63,24 @@ async def answer_all(flow: UnifiedFlow, path: Path, user: str, as_jsonl: bool) -
     lines = read_lines(path)
     flow.services.gate.attended = False
     watched = on_terminal() or (as_jsonl and sys.stderr.isatty())
-    codes: set[Code] = set()
+    codes, waiting = set[Code](), set[str]()
     async with flow:
         refresh_documents(flow, show=watched)
         with progress_bar("answering", show=watched) as progress:
             for done, line in enumerate(lines, 1):
                 outcome, code = await _answer(flow, line, user)
                 codes.add(code)
+                waiting |= {own for own in [outcome.get("intervention_id")] if own}
                 _print(outcome, as_jsonl)
                 if progress is not None:
                     progress(done, len(lines))
-    failed = sum(1 for code in codes if code is not Code.DONE)
-    if failed and not as_jsonl:
-        note("some questions failed: interventions list")
+    if waiting and not as_jsonl:
+        note(f"{counted(len(waiting), 'intervention')} to look at: interventions list")
     return max(codes, default=Code.DONE)
 
 
 async def _answer(flow: UnifiedFlow, line: Line, user: str) -> tuple[dict[str, Any], Code]:
-    session = new_session_id()
+    session = new_session_id(ONE_QUESTION)
     head: dict[str, Any] = {"line": line.number}
     try:
         asked = line.read()

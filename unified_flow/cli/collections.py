@@ -61,7 +61,7 @@ def show_collection(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """What an index holds: files, words, languages, formats, and what was skipped and why.
+    """What an index holds, and what was skipped and why.
 
     \b
     unified-flow collections show

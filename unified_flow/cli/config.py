@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from interventions.cli.terminal import note, paint, say, say_painted
-from interventions.home import find_home
+from interventions.home import LOG_FOLDER, STATE_FOLDER, find_home
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
 
@@ -27,7 +27,7 @@ def init(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Write a commented unified_flow.toml, and a schema that lets editors check it.
+    """Write a commented unified_flow.toml and its schema.
 
     \b
     unified-flow init --docs docs/
@@ -48,12 +48,26 @@ def init(
     target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
     (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
+    ignored = _ignore_state(folder / ".gitignore")
     if as_json:
         say_object({"settings": str(target), "schema": str(folder / SCHEMA_FILE)})
         return
     say(f"wrote {target} and {folder / SCHEMA_FILE}")
+    if ignored:
+        say(f"git ignores {' and '.join(ignored)} now: {folder / '.gitignore'}")
     note("  what is in force: unified-flow config show")
     note("  is all there:     unified-flow doctor")
+
+
+def _ignore_state(path: Path) -> list[str]:
+    """Keep run-time state out of git; which lines that took. What is in the file stays."""
+    before = path.read_text("utf-8") if path.exists() else ""
+    known = {line.strip().strip("/") for line in before.splitlines()}
+    missing = [f"/{name}/" for name in (STATE_FOLDER, LOG_FOLDER) if name not in known]
+    if missing:
+        gap = "\n" if before and not before.endswith("\n") else ""
+        path.write_text(before + gap + "\n".join(missing) + "\n", "utf-8")
+    return missing
 
 
 def show(

@@ -13,14 +13,14 @@ import typer
 
 from interventions.cli.terminal import Code, say
 from interventions.errors import QueueError
-from interventions.home import make_private_folder, state_folder
+from interventions.home import LOG_FOLDER, make_private_folder, state_folder
 from interventions.plaintext import for_home
 from interventions.retry.entry_points import lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
 from unified_flow.cli.recovery import ALL as RECOVER_ALL
 from unified_flow.cli.recovery import described
-from unified_flow.cli.terminal import say_object
+from unified_flow.cli.terminal import counted, say_object
 from unified_flow.errors import ConfigError, InputError, RecipeError, UnifiedFlowError
 from unified_flow.phases import NAMES
 
@@ -33,7 +33,7 @@ def doctor(
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
 ) -> None:
-    """Check settings, recipes, documents, the model's endpoint and the state folders.
+    """Check that everything works, and say what to do.
 
     \b
     unified-flow doctor
@@ -115,7 +115,7 @@ def checked(name: str, check: Callable[[], str]) -> Finding:
 
 
 def _folders(home: Path) -> Iterator[Finding]:
-    for folder in (state_folder(home), home / "logs"):
+    for folder in (state_folder(home), home / LOG_FOLDER):
         try:
             make_private_folder(folder)
         except OSError as exc:
@@ -125,7 +125,16 @@ def _folders(home: Path) -> Iterator[Finding]:
         if (found := obstacle(folder)) is not None:
             yield Finding(folder.name, False, str(found), found.hint)
         else:
-            yield Finding(folder.name, True, f"{folder} can be written")
+            yield Finding(folder.name, True, f"{folder} can be written, and holds {_held(folder)}")
+
+
+def _held(folder: Path) -> str:
+    sizes = []
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # removed meanwhile
+                sizes.append(os.lstat(f"{place}/{name}").st_size)
+    return f"{sum(sizes) / 1024 / 1024:.1f} MB in {counted(len(sizes), 'file')}"
 
 
 def _recipes(services: Services) -> Iterator[Finding]:

@@ -95,7 +95,7 @@ def run(
 def compare(
     run_a: RunName, run_b: RunName, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
-    """Whether run B is better than run A, over the questions that both have answered.
+    """Whether run B is better than run A.
 
     Intervals are of 95 %, by the paired bootstrap.
 
@@ -117,7 +117,7 @@ def compare(
 def list_runs(
     limit: options.Limit = 20, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
-    """The latest runs, the newest last, with how many questions each has answered.
+    """The latest runs, the newest last.
 
     \b
     unified-flow eval list

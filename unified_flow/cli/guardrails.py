@@ -38,7 +38,9 @@ def _store(home: Path | None) -> GuardrailStore:
 def list_rules(
     user: options.OnlyUser = None, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
-    """The rules of every user, or of one; what --json prints can be imported.
+    """The rules of every user, or of one.
+
+    What --json prints can be imported.
 
     \b
     unified-flow rules list --user ada
@@ -109,7 +111,7 @@ def set_switches(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Set where anything is answered: everywhere unless switched off here.
+    """Set where anything is answered; the default is everywhere.
 
     \b
     unified-flow rules set --user ada --no-comments
@@ -216,7 +218,7 @@ def show_counts(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Blocks a day by rule, how often a model was asked again, and silent failures.
+    """Blocks a day by rule, models asked again, silent failures.
 
     \b
     unified-flow guardrails show --days 30
@@ -254,7 +256,7 @@ def list_decisions(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """The latest decisions, newest first; secrets in messages are redacted.
+    """The latest decisions, newest first, without secrets.
 
     \b
     unified-flow decisions list --decision ignore

@@ -28,7 +28,7 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
 )
-from unified_flow.turns.input_checks import new_session_id
+from unified_flow.turns.input_checks import ONE_QUESTION, new_session_id
 from unified_flow.turns.ledger import Observer
 from unified_flow.turns.turn import Turn
 
@@ -183,7 +183,7 @@ async def run_turn(
     with phases_shown(live, note_number) as follow:
         try:
             turn = await flow.process(
-                session or new_session_id(), question, user_id=user, observer=follow
+                session or new_session_id(ONE_QUESTION), question, user_id=user, observer=follow
             )
         except PhaseError as exc:
             return exc.turn, exc

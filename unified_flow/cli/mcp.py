@@ -17,7 +17,7 @@ def mcp(
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
 ) -> None:
-    """Serve agents over the Model Context Protocol, on standard input and output.
+    """Serve coding agents over MCP, on standard input and output.
 
     An agent can ask, search, and read interventions and turns; tools of a turn run as your
     settings allow. With --allow-write it can also resolve what it has mended: the turn goes on, and

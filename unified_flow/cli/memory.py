@@ -64,7 +64,9 @@ def delete(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Delete memories by their ids; those that are there go even if others are not.
+    """Delete memories by their ids.
+
+    Those that are there go even if others are not.
 
     \b
     unified-flow memory delete m3fa9c1 m77b0e2

@@ -1,4 +1,4 @@
-"""`unified-flow model get`: the file of a model, fetched and checked."""
+"""`unified-flow model add`: the file of a model, fetched and checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unified_flow.cli import options
 from unified_flow.cli.terminal import progress_bar, say_object
 
 
-def get_model(
+def add_model(
     url: Annotated[str, typer.Argument(help="The file's https address.", metavar="URL")],
     sha256: Annotated[
         str,
@@ -35,7 +35,7 @@ def get_model(
     """Fetch a model's file and check it. Broken off, the same command goes on where it stopped.
 
     \b
-    unified-flow model get https://HOST/PATH/model.gguf --sha256 SUM
+    unified-flow model add https://HOST/PATH/model.gguf --sha256 SUM
     unified-flow ask "…" --model local:models/model.gguf --docs docs/
 
     For search by meaning write model = "models/embedding.gguf" under [vectors] in the settings.

@@ -43,6 +43,7 @@ OwnSession = Annotated[
         help="Go on with this session, so that 'it' is understood; `last` is the newest.",
     ),
 ]
+Last = Annotated[bool, typer.Option("--last", help="The same as --session last.")]
 OnlyUser = Annotated[
     str | None,
     typer.Option("--user", "-u", metavar="ID", help="Only this user's."),
@@ -108,6 +109,13 @@ AllowTools = Annotated[
     ),
 ]
 ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]
+
+
+def session_or_last(session: str | None, last: bool) -> str | None:
+    """The session that --session and --last name together."""
+    if session is not None and last:
+        raise typer.BadParameter("give --session, or --last")
+    return LAST if last else session
 
 
 class ModelOptions(TypedDict, total=False):

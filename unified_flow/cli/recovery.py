@@ -56,7 +56,7 @@ def recover(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Find every turn that was cut off: its process died, or somebody pressed Ctrl-C.
+    """Find the turns whose process died or was interrupted.
 
     A process that died is a failure: an intervention waits for a person. It is resolved, verified,
     once the phases that were cut off have completed.

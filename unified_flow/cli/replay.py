@@ -26,7 +26,7 @@ def replay(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Run a turn again with the answers that models and tools gave then, without network.
+    """Run a turn again on recorded answers, without network.
 
     Code, recipes and limits are today's, so it shows what a change of them does. Nothing is
     written to the home.

@@ -37,7 +37,7 @@ def resume(
     home: options.Home = None,
     **chosen: Unpack[options.TurnOptions],
 ) -> None:
-    """Let a turn go on from the phase that failed, or where it was interrupted.
+    """Let a turn go on from the phase that failed or stopped.
 
     With --from, an answered turn stays as it is, and a fork of it goes on: a new turn.
 

@@ -36,7 +36,7 @@ def search(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Show the passages that a question finds, and what each got its score for.
+    """Show the passages that a question finds, and why.
 
     \b
     unified-flow search "How do topics differ from services?"

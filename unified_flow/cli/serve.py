@@ -34,7 +34,7 @@ def serve(
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
 ) -> None:
-    """Answer questions over HTTP: POST /query, and /v1 for any OpenAI client.
+    """Answer over HTTP: POST /query, and /v1 for OpenAI clients.
 
     \b
     unified-flow serve --docs docs/
@@ -73,7 +73,9 @@ def serve_model(
     ] = None,
     home: options.Home = None,
 ) -> None:
-    """Keep a model loaded, so that no other command has to load it; Ctrl-C ends it.
+    """Keep a model loaded for all other commands.
+
+    Ctrl-C ends it.
 
     It listens on loopback, with a key that only commands of the same home and user can read.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +33,12 @@ Session = Annotated[
 
 
 def list_sessions(
-    limit: options.Limit = 20, as_json: options.AsJson = False, home: options.Home = None
+    limit: options.Limit = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also questions that nobody went on with.")
+    ] = False,
+    as_json: options.AsJson = False,
+    home: options.Home = None,
 ) -> None:
     """The latest sessions, newest first.
 
@@ -41,8 +47,15 @@ def list_sessions(
     """
     from dataclasses import asdict
 
+    from unified_flow.turns.input_checks import ONE_QUESTION
+
     book, _ = _stores(home)
-    found = book.sessions(limit or options.ALL)
+    wanted = (
+        each
+        for each in book.sessions(options.ALL)
+        if everything or each.turns > 1 or not each.session_id.startswith(ONE_QUESTION)
+    )
+    found = list(islice(wanted, limit or None))
     if as_json:
         say_object({"sessions": redact([asdict(s) for s in found])})
     elif not found:
@@ -80,7 +93,7 @@ def export_session(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """A session as Markdown, or as JSON, with its sources; secrets are redacted.
+    """A session as Markdown or JSON, without secrets.
 
     \b
     unified-flow sessions export ros -o ros.md
@@ -106,7 +119,7 @@ def delete_session(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Delete a session: its messages, the folders of its finished turns, what it let tools do.
+    """Delete a session: its messages, turns and grants.
 
     A turn that an open intervention needs stays until that is closed. What was typed in a chat
     also stands in shared_state/chat_history, for all sessions together.

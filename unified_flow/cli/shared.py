@@ -37,7 +37,7 @@ def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
 
 
 def check(home: options.Home = None, as_json: options.AsJson = False) -> None:
-    """Try whether the database can carry the shared mode, and say what to do about what it cannot.
+    """Try whether the database can carry the shared mode.
 
     \b
     unified-flow shared check

@@ -35,7 +35,7 @@ def list_tools(
     home: options.Home = None,
     **chosen: Unpack[options.ToolOptions],
 ) -> None:
-    """Every tool, what it does, whether it may run, and where it comes from.
+    """Every tool: what it does, whether it may run, its source.
 
     \b
     unified-flow tools list
@@ -61,7 +61,7 @@ def list_tools(
         raise typer.Exit(Code.FAILED)
 
 
-def call_tool(
+def run_tool(
     name: ToolName,
     pairs: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments.")
@@ -74,12 +74,12 @@ def call_tool(
     home: options.Home = None,
     **chosen: Unpack[options.ToolOptions],
 ) -> None:
-    """Call one tool, through the same gate and the same checks as in a turn.
+    """Run one tool, through the same checks as in a turn.
 
     \b
-    unified-flow tools call calculate expression="17 * 3"
-    unified-flow tools call time.get_current_time timezone=Europe/Oslo
-    unified-flow tools call file.read --args '{"path": "docs/a.md", "end_line": 5}'
+    unified-flow tools run calculate expression="17 * 3"
+    unified-flow tools run time.get_current_time timezone=Europe/Oslo
+    unified-flow tools run file.read --args '{"path": "docs/a.md", "end_line": 5}'
 
     Exit codes: 0 done, 1 refused or failed, 2 no such tool or wrong arguments.
     """
@@ -132,7 +132,9 @@ def delete_grants(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Take back what a tool was allowed; the setting tools.allow is not touched.
+    """Take back what a tool was allowed.
+
+    The setting tools.allow is not touched.
 
     \b
     unified-flow grants delete time.get_current_time

@@ -39,7 +39,7 @@ def trace(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """A request: its phases with their times, its error, and its intervention.
+    """A request: its phases, their times, its error.
 
     \b
     unified-flow trace 2026-01-04-1f9c0a3e5b7d

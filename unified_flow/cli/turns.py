@@ -118,7 +118,7 @@ def show_turn(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """One turn as far as it came: a line a phase, the passages, how the answer begins.
+    """One turn as far as it came, phase by phase.
 
     \b
     unified-flow turns show 12
@@ -239,7 +239,7 @@ def abandon(
 
 
 def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.Home = None) -> None:
-    """Keep a turn with a damaged journal up to its last whole line, so that it can be resumed.
+    """Cut a damaged journal to its last whole line, to resume.
 
     The damaged rest is set aside in a file beside the journal; nothing is deleted.
 
@@ -277,7 +277,9 @@ def prune(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Delete old turns: answered, asked back, abandoned, or failed with a closed intervention.
+    """Delete old turns that nobody needs to go on.
+
+    These are answered, asked back, abandoned, or failed with a closed intervention.
 
     Never one that an open intervention is about, that was interrupted, nor the newest. Without
     --older-than also turns, sessions and logs beyond what [retention] keeps.

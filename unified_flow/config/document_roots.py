@@ -84,6 +84,11 @@ def _resolved(path: Path | str) -> Path:
     return root
 
 
+def without_links(root: Path | str) -> Root:
+    """As `resolved` has it, whether or not it is there."""
+    return root if is_address(root) else Path(os.path.realpath(Path(root).expanduser()))
+
+
 def root_from(stored: bytes) -> Root:
     """As the index keeps it: the bytes of the path, or of the address."""
     text = os.fsdecode(stored)

@@ -121,11 +121,12 @@ _Value = Callable[[EvaluatedAnswer], float | None]
 
 
 class Measure(NamedTuple):
-    """`of` gives None for an answer that it says nothing of."""
+    """`of` gives None for an answer that it says nothing of; `better_below` None: neither is
+    better, as of times, which a warm cache and other load change."""
 
     meaning: str
     of: _Value
-    better_below: bool = False
+    better_below: bool | None = False
 
 
 def _of_answerable(score: Callable[[EvaluatedAnswer], float]) -> _Value:
@@ -188,7 +189,7 @@ QUALITY: dict[str, Measure] = {
     "asked_back": Measure("a question back", lambda a: float(a.status == "clarify"), True),
 }
 COST: dict[str, Measure] = {
-    "seconds": Measure("seconds a turn", lambda a: a.duration_ms / 1000, True),
+    "seconds": Measure("seconds a turn", lambda a: a.duration_ms / 1000, None),
     "model_calls": Measure(
         "model calls a turn", lambda a: float(sum(c.calls for c in a.phases.values())), True
     ),
@@ -268,7 +269,7 @@ def comparison(
 ) -> dict[str, Any]:
     """B against A, over the questions (by id and text) that both have answered: {a, b, difference,
     low, high, n, verdict} for each measure. `verdict` is `better` or `worse` if the interval of the
-    paired bootstrap has no zero in it, else `no difference shown`."""
+    paired bootstrap has no zero in it, else `no difference shown`; `not judged` of times."""
     # Lines of a set without ids are numbered, so an id alone may be another set's question.
     shared = [id for id in one if id in other and one[id].question == other[id].question]
     measures = {}
@@ -292,7 +293,9 @@ def comparison(
     return {"questions": len(shared), "measures": measures}
 
 
-def _verdict(better_below: bool, low: float, high: float) -> str:
+def _verdict(better_below: bool | None, low: float, high: float) -> str:
+    if better_below is None:
+        return "not judged"
     if low <= 0 <= high:
         return "no difference shown"
     return "better" if (low > 0) != better_below else "worse"

@@ -19,9 +19,9 @@ from typing import Self
 from unified_flow.config.document_roots import (
     DEFAULT_COLLECTION,
     Root,
-    absolute,
     own_folders,
     resolved,
+    without_links,
 )
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.sqlite import is_broken
@@ -105,6 +105,9 @@ class Index:
                 self.close()  # our own reader of what was there before would be in the way
             try:
                 report = self._refresh_files(roots, options, progress)
+            except InputError:
+                store.delete_if_new(self.path)
+                raise
             except sqlite3.DatabaseError as exc:
                 if not (options.rebuild and is_broken(exc)):
                     raise
@@ -120,7 +123,7 @@ class Index:
         """Takes roots out, whether or not they are there; how many files went with them. Raises
         RetrievalError for a root that the index does not have."""
         with self._writing() as connection:
-            removed = forget_roots(connection, [absolute(path) for path in paths])
+            removed = forget_roots(connection, [without_links(path) for path in paths])
         self._forget_statistics()
         return removed
 

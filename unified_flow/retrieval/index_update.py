@@ -93,14 +93,23 @@ def refresh(
                     for page in each.files if not isinstance(root, Path) else ():
                         store_page(connection, page)
                 report = writer.update(found, progress)
+                if not set(named) & set(known):
+                    # Undone where there is nothing to search: a mistake is not remembered.
+                    _total(report, connection, named).require_documents()
     elif progress is not None:
         files = sum(len(each.files) for _, each in found)
         progress(files, files)
     lost = [root for root in known if is_rebuilt and root not in everything]
     report.skip((printable(str(root)), "not there, so no longer indexed") for root in lost)
+    report.duration_ms = elapsed_ms(started)
+    return _total(report, connection, named)
+
+
+def _total(
+    report: IndexReport, connection: sqlite3.Connection, named: Sequence[Root]
+) -> IndexReport:
     report.roots = tuple(printable(str(root)) for root in named)
     report.chunks, _ = totals(connection, scope_of(connection, named))
-    report.duration_ms = elapsed_ms(started)
     return report
 
 

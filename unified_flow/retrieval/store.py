@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -145,6 +145,14 @@ def delete_files(path: Path) -> None:
     """The log first: it must never meet a new database of the same name."""
     for suffix in ("-wal", "-shm", ""):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def delete_if_new(path: Path) -> None:
+    """An index that never held anything; it stays while another process has it open."""
+    with suppress(sqlite3.OperationalError), closing(connect(path, read_only=False)) as connection:
+        # Raises while somebody else has it open.
+        if is_new(connection) and connection.execute("PRAGMA journal_mode = DELETE").fetchone():
+            delete_files(path)
 
 
 def size_on_disk(path: Path) -> int:

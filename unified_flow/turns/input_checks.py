@@ -16,6 +16,7 @@ from unified_flow.turns.results import PriorTurn
 
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
+ONE_QUESTION = "ask_"  # the beginning of a session's id where a question named none
 ALLOWED_CONTROLS = "\n\r\t"
 Channel = Literal["chat", "comment"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
@@ -112,8 +113,8 @@ def new_request_id() -> str:
     return f"{utc_now():%Y-%m-%d}-{secrets.token_hex(6)}"
 
 
-def new_session_id() -> str:
-    return f"session_{secrets.token_hex(6)}"
+def new_session_id(beginning: str = "session_") -> str:
+    return f"{beginning}{secrets.token_hex(6)}"
 
 
 def read_text(path: Path, field: str) -> str:

@@ -109,11 +109,12 @@ def test_a_difference_counts_only_if_its_interval_leaves_zero_out() -> None:
     assert comparison(same, good)["measures"]["right"]["verdict"] == "no difference shown"
 
 
-def test_fewer_failures_and_less_time_are_better() -> None:
+def test_fewer_failures_are_better_and_times_are_not_judged() -> None:
     slow = {str(n): answer(n, "", status="failed", duration_ms=9000.0) for n in range(30)}
     quick = {str(n): answer(n) for n in range(30)}
     found = comparison(slow, quick)["measures"]
-    assert found["failed"]["verdict"] == found["seconds"]["verdict"] == "better"
+    assert found["failed"]["verdict"] == "better"
+    assert found["seconds"]["verdict"] == "not judged"  # a warm cache would be
 
 
 def test_questions_of_two_sets_are_not_held_against_each_other_by_their_numbers() -> None:

@@ -33,15 +33,16 @@ if TYPE_CHECKING:
 
 def chat(
     session: options.OwnSession = None,
+    last: options.Last = False,
     user: options.User = "default",
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
 ) -> None:
-    """Talk with your documents; a failure is met, mended and retried inside the chat.
+    """Talk with your documents, and mend failures on the way.
 
     \b
     unified-flow chat --docs docs/
-    unified-flow chat --session last
+    unified-flow chat --last
     printf 'What is a topic?\\nAnd a service?\\n' | unified-flow chat --docs docs/
 
     /help lists the commands of the chat; Ctrl-C stops a turn, Ctrl-D leaves.
@@ -64,11 +65,11 @@ def chat(
     flow = open_flow()
     note_dead_turns(flow.services)
     note_undeclared(flow.services)
-    last = None
+    session, turn = options.session_or_last(session, last), None
     if session == options.LAST:
-        session, last = newest_session(home)
+        session, turn = newest_session(home)
     conversation = Conversation(
-        open_flow, flow, session or new_session_id(), user, home, live=on_terminal(), last=last
+        open_flow, flow, session or new_session_id(), user, home, live=on_terminal(), last=turn
     )
     with logged(flow.services.home):
         code = asyncio.run(_talk(conversation))

@@ -1,4 +1,4 @@
-"""`unified-flow model get` against a real server: resumed, refused, told."""
+"""`unified-flow model add` against a real server: resumed, refused, told."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def hub() -> Iterator[Hub]:
 
 
 def get(hub: Hub, into: Path, *more: str, path: str = "/model.gguf", sha256: str = SUM) -> Result:
-    asked = ["model", "get", f"{hub.url}{path}", "--sha256", sha256, "--into", str(into), *more]
+    asked = ["model", "add", f"{hub.url}{path}", "--sha256", sha256, "--into", str(into), *more]
     return CliRunner().invoke(app, asked)
 
 
@@ -102,7 +102,7 @@ def test_a_file_is_fetched_once(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_it_goes_into_the_home(hub: Hub, home: Path) -> None:
-    asked = ["model", "get", f"{hub.url}/model.gguf", "--sha256", SUM, "--home", str(home)]
+    asked = ["model", "add", f"{hub.url}/model.gguf", "--sha256", SUM, "--home", str(home)]
     outcome = CliRunner().invoke(app, asked)
     assert outcome.stdout == f"{home}/models/model.gguf: 1,048,576 bytes, SHA-256 as named\n"
     (home / "unified_flow.toml").write_text('vectors = "models/model.gguf"\n')
@@ -172,7 +172,7 @@ def test_another_file_of_that_name_stays(hub: Hub, tmp_path: Path) -> None:
 def test_what_cannot_be_had_is_told(
     hub: Hub, tmp_path: Path, url: str, sha256: str, code: int, message: str
 ) -> None:
-    asked = ["model", "get", url.format(hub=hub.url), "--sha256", sha256, "--into", str(tmp_path)]
+    asked = ["model", "add", url.format(hub=hub.url), "--sha256", sha256, "--into", str(tmp_path)]
     outcome = CliRunner().invoke(app, asked)
     assert outcome.exit_code == code
     assert message in outcome.output
@@ -209,7 +209,7 @@ def test_a_full_disk_is_told_and_what_came_stays(hub: Hub, tmp_path: Path) -> No
         "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000));"
         "from unified_flow.__main__ import main; main()"
     )
-    asked = ["model", "get", f"{hub.url}/model.gguf", "--sha256", SUM, "--into", str(tmp_path)]
+    asked = ["model", "add", f"{hub.url}/model.gguf", "--sha256", SUM, "--into", str(tmp_path)]
     ended = subprocess.run(
         [sys.executable, "-c", limited, *asked], capture_output=True, text=True, timeout=60
     )
