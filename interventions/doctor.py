@@ -29,8 +29,8 @@ from interventions.settings import retention_settings
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
-from interventions.storage.history import History
 from interventions.storage.lock import FairLock
+from interventions.storage.queue_file import QueueState
 from interventions.transitions import Actor
 
 _MEND_MODES = "mend its permissions; the queue's files belong to the user who runs the flow"
@@ -78,17 +78,19 @@ def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 
 def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    files = FileStore(queue.home)
+    files = queue.store
+    if not isinstance(files, FileStore):
+        yield from _shared_queue(queue.store.read())
+        return
     try:
-        state = queue.store.read()
+        state = files.read()
         folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
         wrong = [f"an entry cannot be read ({folder}): {why}" for _, why in state.unusable]
         wrong += [f"damaged queue file: {path.name}" for path in files.damaged_files()]
     except CorruptQueueError as error:
         wrong = [str(error)]
     if not wrong:
-        count = f"{len(state.entries)} entries, {len(open_ones(state.entries))} open"
-        yield Finding(f"the queue parses: {count}")
+        yield Finding(f"the queue parses: {_counted(state)}")
         known = {entry["id"] for entry in state.entries}
         given_up = {name for line in files.upkeep("rebuild") for name in line.get("given_up") or ()}
         if lost := [name for name in given_up - known if files.archived_one(name) is None]:
@@ -105,6 +107,17 @@ def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
             what = f"no file knows what these were: {', '.join(found.given_up)}"
             todo = "they are lost; a backup of shared_state/ may have them"
             yield Finding(what, fine=False, todo=todo)
+
+
+def _shared_queue(state: QueueState) -> Iterator[Finding]:
+    yield Finding(f"the shared queue can be read: {_counted(state)}")
+    for _, why in state.unusable:
+        todo = "mend or delete its row in the table `interventions`"
+        yield Finding(f"an entry cannot be read: {why}", fine=False, todo=todo)
+
+
+def _counted(state: QueueState) -> str:
+    return f"{len(state.entries)} entries, {len(open_ones(state.entries))} open"
 
 
 def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
@@ -131,14 +144,14 @@ def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     for path in _logs_of(queue.home):
         if torn := jsonl.torn_lines(path):
             yield Finding(f"{path}: {torn} torn lines, which are passed over")
-    waiting, _ = History(queue.home).waiting()
+    waiting, _ = queue.failures.waiting()
     if waiting:
         yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")
 
 
 def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """What `[retention]` does not keep; changes of people let go of it too, once a day."""
-    keep, store = retention_settings(queue.home), FileStore(queue.home)
+    keep, store = retention_settings(queue.home), queue.store
     before = store.closed_before(keep.archive_days, keep.archive_entries)
     line = Actor.current(via="doctor").line("prune")
     if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):

@@ -3,6 +3,7 @@
 QueueError
 ├── StorageError          disk full, read-only, permission: the failure is in no queue
 │   ├── LockTimeoutError  somebody holds the lock for longer than the time-out
+│   ├── JoinedPutError    the put is part of a transaction that fails as a whole
 │   └── CorruptQueueError the file does not parse or is gone, or lacks entries
 ├── NotFoundError
 │   └── AmbiguousIdError  `candidates` are the ids that the prefix fits
@@ -32,6 +33,11 @@ class StorageError(QueueError):
 
 class LockTimeoutError(StorageError):
     reason = "lock_timeout"
+
+
+class JoinedPutError(StorageError):
+    """Nothing of the put remains, and nothing is logged: whoever began the transaction begins it
+    anew."""
 
 
 class CorruptQueueError(StorageError):

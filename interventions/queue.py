@@ -41,6 +41,7 @@ from interventions.errors import (
     AmbiguousIdError,
     ArgumentError,
     ConflictError,
+    JoinedPutError,
     LimitError,
     NotFoundError,
     SettingsError,
@@ -53,12 +54,13 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from interventions.settings import queue_settings
 from interventions.storage.error_log import log_emergency, log_failures, log_line
-from interventions.storage.file_store import FileStore
 from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
+from interventions.storage.registry import store_at
 from interventions.storage.store import (
     Admission,
     AdmissionKind,
+    FailureLog,
     Limits,
     PutResult,
     Store,
@@ -95,8 +97,8 @@ class InterventionQueue:
     the failure was dropped. A bad argument is an ArgumentError, and nothing is written.
 
     `home` is the folder that holds `shared_state/` and `logs/`; without it the nearest one is
-    found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file.
-    `limits` are the fields of `Limits`: `max_size` and others.
+    found. `lock_timeout_s` is how long one call waits for others. `store` replaces the JSON file,
+    as the setting `[shared]` does. `limits` are the fields of `Limits`: `max_size` and others.
     """
 
     def __init__(
@@ -113,8 +115,10 @@ class InterventionQueue:
             raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
 
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
-        self.store: Store = FileStore(place) if store is None else store
-        self._logs = self.store if isinstance(self.store, History) else History(place)
+        self.store: Store = store_at(place) if store is None else store
+        self.failures: FailureLog = (
+            self.store if isinstance(self.store, FailureLog) else History(place)
+        )
 
     def put(self, request: InterventionRequest) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr.
@@ -136,6 +140,8 @@ class InterventionQueue:
         """`put` of a failure as `preparation.py` makes it of a request."""
         try:
             result = self.store.submit(failure, self.limits, self.lock_timeout_s, admit)
+        except JoinedPutError:
+            raise
         except StorageError as error:
             result = self._not_stored(failure, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
@@ -259,7 +265,7 @@ class InterventionQueue:
     def turns_needed(self) -> set[int]:
         """The turns that a failure waits with, in an open entry or in the emergency log."""
         # The log first, from which `drain` moves failures into entries.
-        return self._logs.waiting_turns() | turns_needed(self.entries())
+        return self.failures.waiting_turns() | turns_needed(self.entries())
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The closed entries, those of the archive included, the latest first."""
@@ -303,7 +309,7 @@ class InterventionQueue:
         """Of this state, by default the present one."""
         state = state or self.store.read()
         figures = self.store.archived_figures({entry["id"] for entry in state.entries})
-        logged = self._logs.dropped_by_reason()
+        logged = self.failures.dropped_by_reason()
         return health(state, figures, logged, self.limits, now or utc_now())
 
     def trends(self, window: Window, now: datetime | None = None) -> Trends:
@@ -311,10 +317,10 @@ class InterventionQueue:
         entries, now = self.store.read().entries, now or utc_now()
         since, own = window.since(now), {entry["id"] for entry in entries}
         archived = self.store.archived_figures(own, to_text(since))
-        failures = self._logs.failures_since(since, window.step)
+        failures = self.failures.failures_since(since, window.step)
         found = trends(failures, [*archived, *map(figures_of, entries)], window, now)
         for cause in found["causes"]:
-            latest = self._logs.latest_failure(cause["fingerprint"]) or {}
+            latest = self.failures.latest_failure(cause["fingerprint"]) or {}
             cause["sample"] = one_line(f"{latest.get('error_type')}: {latest.get('error_message')}")
         return found
 

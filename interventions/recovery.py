@@ -21,7 +21,6 @@ from interventions.entry import Entry, Transition, closed_at, complete
 from interventions.queue import InterventionQueue
 from interventions.storage.error_log import ADDED
 from interventions.storage.file_store import FileStore
-from interventions.storage.history import History
 from interventions.storage.queue_file import reading, salvage
 from interventions.storage.store import Transaction, make_room
 from interventions.transitions import Actor
@@ -54,7 +53,7 @@ def recover(
         with queue.store.transaction(queue.lock_timeout_s, restoring=True) as work:
             _restore(work, queue, actor, result)
         return result
-    waiting, lines = History(queue.home).waiting()
+    waiting, lines = queue.failures.waiting()
     while batch := list(islice(lines, _AT_ONCE)):
         failures = [failure for line in batch if (failure := _failure_of(line)) is not None]
         result.unusable += len(batch) - len(failures)

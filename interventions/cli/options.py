@@ -197,16 +197,17 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 
 def read_entries(home: Path | None) -> list[Entry]:
-    """The entries of the file, without loading what writing needs."""
+    """The entries; those of the file without loading what writing needs."""
     from interventions.cli.terminal import note
+    from interventions.settings import shared_settings
     from interventions.storage.checked import read_checked
 
     place = the_home(home)
-    state = read_checked(place)
+    state = None if shared_settings(place).database_url_env else read_checked(place)
     if state is None:
-        from interventions.storage.file_store import FileStore  # late: it loads SQLite
+        from interventions.storage.registry import store_at  # late: it loads SQLite
 
-        state = FileStore(place).read()
+        state = store_at(place).read()
     for _, why in state.unusable:
         note(f"one entry cannot be read: {why}; to set it aside: interventions doctor")
     return list(state.entries)

@@ -138,8 +138,7 @@ class FileStore(History):
             self.prune(self.closed_before(days, most), line, timeout_s)
 
     def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
-        """Let the archive go of what was closed before then, and note it: how many. The lock is
-        held for what is archived meanwhile alone."""
+        """The lock is held for what is archived meanwhile alone."""
         kept, gone = self._kept(closed_before)
         if not gone:
             return 0

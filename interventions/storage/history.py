@@ -84,8 +84,8 @@ _Run = Callable[..., sqlite3.Cursor]
 
 
 class History:
-    """What `Store` says of the archive and the journal, and more. Every method raises StorageError
-    if a file cannot be read."""
+    """What `Store` says of the archive and the journal, what `FailureLog` says, and more. Every
+    method raises StorageError if a file cannot be read."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -188,14 +188,11 @@ class History:
         return None
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
-        """How many failures were dropped and are in no entry, and their lines, the oldest critical
-        first; a line is read when it is asked for."""
         sql = "SELECT log, at, length FROM failure WHERE holder IS NULL ORDER BY severity, created"
         rows = self._rows(sql, files=self._files("emergency_"))
         return len(rows), self._logged(rows)
 
     def waiting_turns(self) -> set[int]:
-        """The turns that the failures in `waiting` have stopped."""
         sql = "SELECT turns FROM failure WHERE holder IS NULL"
         rows = self._rows(sql, files=self._files("emergency_"))
         return {turn for (turns,) in rows for turn in _numbers(turns)}
@@ -246,8 +243,6 @@ class History:
         return bool(self._rows("SELECT 1 FROM entry LIMIT 1", files=files))
 
     def closed_before(self, days: float, most: int) -> str:
-        """Archived entries that were closed before then are to go: more than `days` ago, or more
-        than the latest `most`; 0 keeps all."""
         oldest = to_text(earlier(utc_now(), timedelta(days=days))) if days else ""
         sql = "SELECT closed_at FROM entry WHERE at > 0 ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
         rows = self._archive_rows(sql, most - 1) if most else []

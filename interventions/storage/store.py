@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from interventions.entry import MOST, Entry, Transition, closed_at, is_open
 from interventions.errors import ArgumentError, expect
@@ -198,3 +200,37 @@ class Store(Protocol):
     def holder(self, failure_id: str) -> str | None:
         """The id of the entry that has a failure which the logs call dropped, as far as the logs,
         the journal and the archive know."""
+
+    def closed_before(self, days: float, most: int) -> str:
+        """Archived entries that were closed before then are to go: more than `days` ago, or more
+        than the latest `most`; 0 keeps all."""
+
+    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
+        """Let the archive go of what was closed before then, and note it: how many."""
+
+
+@runtime_checkable
+class FailureLog(Protocol):
+    """What became of every failure: the error logs of the home say it, unless the store does."""
+
+    def dropped_by_reason(self) -> Counter[str]: ...
+
+    def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]: ...
+
+    def latest_failure(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """What was put last with this fingerprint, with at least its error type and message."""
+
+    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many failures were dropped and are in no entry, and their lines, the oldest critical
+        first; a line is read when it is asked for."""
+
+    def waiting_turns(self) -> set[int]:
+        """The turns that the failures in `waiting` have stopped."""
+
+
+@runtime_checkable
+class SharedStore(Protocol):
+    """A store that many machines share."""
+
+    def stamp(self) -> object:
+        """Cheap, and another one when `Store.read` may answer something else."""

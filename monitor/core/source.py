@@ -31,6 +31,7 @@ from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import decode
+from interventions.storage.store import SharedStore
 from interventions.times import utc_now
 from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
@@ -165,6 +166,33 @@ class LiveSource:
         if _is_folder(folder) and not os.access(folder, os.W_OK):
             return f"{folder} cannot be written"
         return ""
+
+
+class SharedSource(LiveSource):
+    """A queue that many machines share, and that says itself when it has changed: there is no file
+    to be gone, locked or closed."""
+
+    def __init__(self, queue: InterventionQueue, store: SharedStore) -> None:
+        super().__init__(queue)
+        self._store = store
+
+    def stamp(self) -> object:
+        return self._store.stamp(), self._clock().replace(second=0, microsecond=0)
+
+    def read(self) -> Snapshot:
+        return self._read()
+
+    def _vanished(self) -> Trouble | None:
+        return None
+
+    def _first_run(self) -> Trouble | None:
+        return None
+
+
+def live_source(queue: InterventionQueue) -> LiveSource:
+    if isinstance(queue.store, SharedStore):
+        return SharedSource(queue, queue.store)
+    return LiveSource(queue)
 
 
 class BundleSource:

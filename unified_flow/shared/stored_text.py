@@ -1,8 +1,17 @@
-"""Text as PostgreSQL can hold it."""
+"""Texts as PostgreSQL takes them: it refuses the null character, and UTF-8 lone surrogates."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def encoded(record: Mapping[str, Any]) -> str:
+    """As JSON in ASCII, from which every character comes back."""
+    return json.dumps(record, separators=(",", ":"))
+
 
 def storable(text: str) -> str:
-    """Without null characters and halves of surrogate pairs, which it cannot hold."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+    """For a column by which something is found; the same text for the same question."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import string
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
@@ -25,8 +28,11 @@ from interventions.recovery import rebuilt
 from interventions.storage.file_store import FileStore
 from interventions.view.query import KEYS, parse
 from tests.unit.interventions.memory_store import MemoryStore
+from unified_flow.shared.database import Database
+from unified_flow.shared.queue_store import QueueStore
 
 SIZE, SESSION, ERROR = 8, 3, 4
+TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'intervention%'"
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -164,11 +170,39 @@ class FileQueueMachine(QueueMachine):
         assert history.missing(here) == []
 
 
+class PostgresQueueMachine(QueueMachine):
+    database: Database
+
+    def store(self) -> Any:
+        with self.database.connection() as connection:
+            for (table,) in connection.execute(TABLES).fetchall():
+                connection.execute(f"TRUNCATE {table}".encode())
+        return QueueStore(self.home, self.database)
+
+    @invariant()
+    def every_failure_has_a_row(self) -> None:
+        with self.database.connection() as connection:
+            rows = connection.execute(
+                "SELECT admission, count(*) FROM intervention_failures GROUP BY 1"
+            ).fetchall()
+        assert dict(rows) == {kind: n for kind, n in self.kinds.items() if n}
+        waiting, lines = self.queue.failures.waiting()
+        assert waiting == len(list(lines)) == self.kinds["dropped"]
+
+
+@pytest.fixture
+def _database(database_url: str) -> Iterator[None]:
+    with closing(Database(database_url, "it")) as PostgresQueueMachine.database:
+        yield
+
+
 machine_settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestMemory = QueueMachine.TestCase
 TestMemory.settings = machine_settings
 TestFile = FileQueueMachine.TestCase
 TestFile.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestPostgres = pytest.mark.usefixtures("_database")(PostgresQueueMachine.TestCase)
+TestPostgres.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
 
 ENTRY = complete(
     {

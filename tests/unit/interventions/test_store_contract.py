@@ -1,8 +1,9 @@
-"""The same behaviour of every storage: the JSON file and the one in memory."""
+"""The same behaviour of every storage: the JSON file, the one in memory, and PostgreSQL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,11 +20,17 @@ from interventions import (
 from interventions.storage.file_store import FileStore
 from interventions.storage.store import Store
 from tests.unit.interventions.memory_store import MemoryStore
+from unified_flow.shared.database import Database
+from unified_flow.shared.queue_store import QueueStore
 
 
-@pytest.fixture(params=["file", "memory"])
-def store(request: pytest.FixtureRequest, home: Path) -> Store:
-    return FileStore(home) if request.param == "file" else MemoryStore()
+@pytest.fixture(params=["file", "memory", "postgres"])
+def store(request: pytest.FixtureRequest, home: Path) -> Iterator[Store]:
+    if request.param == "postgres":
+        with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
+            yield QueueStore(home, database)
+    else:
+        yield FileStore(home) if request.param == "file" else MemoryStore()
 
 
 @pytest.fixture

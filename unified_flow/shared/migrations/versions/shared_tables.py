@@ -89,12 +89,9 @@ CREATE TABLE intervention_transitions (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id text,
     action text NOT NULL,
-    failure_id text,
     line text NOT NULL
 );
 CREATE INDEX intervention_transitions_of ON intervention_transitions (id, place);
-CREATE INDEX intervention_transitions_failure ON intervention_transitions (failure_id)
-    WHERE failure_id IS NOT NULL;
 CREATE TABLE intervention_failures (
     id text PRIMARY KEY,
     place bigint GENERATED ALWAYS AS IDENTITY,
@@ -124,9 +121,11 @@ CREATE TABLE session_turns (
     user_id text NOT NULL,
     started_at text NOT NULL,
     record text NOT NULL,
-    tokens text[] NOT NULL
+    tokens text[] NOT NULL,
+    length integer NOT NULL
 );
 CREATE INDEX session_turns_of ON session_turns (session_id, turn_id);
+CREATE INDEX session_turns_length ON session_turns (length);
 CREATE INDEX session_turns_tokens ON session_turns USING gin (tokens);
 CREATE TABLE session_messages (
     id text PRIMARY KEY,

@@ -1,0 +1,296 @@
+"""What only grows of the queue in PostgreSQL: the archive, the journal of transitions, and what
+became of each failure.
+
+A line or an entry is stored as JSON in ASCII, so that no character in it is one that PostgreSQL
+does not take; the columns beside it are what it is found by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from interventions.entry import (
+    SEVERITIES,
+    Entry,
+    Transition,
+    complete,
+    fingerprints,
+    severity_rank,
+    short_id,
+    turns_of,
+    was_resolved,
+)
+from interventions.storage.history import History
+from interventions.storage.jsonl import decode
+from interventions.storage.store import (
+    EntryFigures,
+    FailureCount,
+    PutResult,
+    Transaction,
+    figures_of,
+)
+from interventions.times import earlier, from_text, to_text, utc_now
+from unified_flow.shared.database import Connection
+from unified_flow.shared.stored_text import encoded, storable
+
+_PAGE = 100
+_MOST_MESSAGE = 300  # characters: a sample for the trends
+_ADD_FAILURE = """
+INSERT INTO intervention_failures (id, holder, admission, reason, severity, created, phase,
+    fingerprint, error_type, error_message, turns, line)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (id) DO UPDATE SET holder = coalesce(intervention_failures.holder, EXCLUDED.holder)
+"""
+
+
+class QueueHistory:
+    """The part of the store that reads rows which are never changed again."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        """A connection; inside a transaction its own. Database errors become StorageErrors."""
+        raise NotImplementedError
+
+    def transaction(self, timeout_s: float) -> AbstractContextManager[Transaction]:
+        raise NotImplementedError
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._reading() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    # The archive
+
+    def archived_one(self, intervention_id: str) -> Entry | None:
+        sql = "SELECT entry FROM intervention_archive WHERE id = %s"
+        return next(map(_entry, self._rows(sql, storable(intervention_id))), None)
+
+    def archived_ids(self, beginning: str) -> list[str]:
+        sql = (
+            "SELECT id FROM intervention_archive WHERE starts_with(id, %s)"
+            " UNION SELECT id FROM intervention_archive WHERE starts_with(short, %s) LIMIT 100"
+        )
+        return sorted(name for (name,) in self._rows(sql, *[storable(beginning)] * 2))
+
+    def archived_closed(self) -> Iterator[Entry]:
+        rows: Sequence[tuple[Any, ...]] = [("", chr(0x10FFFF), 0)]
+        sql = (
+            "SELECT entry, closed_at, place FROM intervention_archive"
+            " WHERE (closed_at, place) < (%s, %s) ORDER BY closed_at DESC, place DESC LIMIT %s"
+        )
+        while rows := self._rows(sql, *rows[-1][1:], _PAGE):
+            yield from map(_entry, rows)
+
+    def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
+        sql = (
+            "SELECT entry, place FROM intervention_archive WHERE resolved && %s"
+            " AND (still_resolved OR NOT %s) AND place < %s ORDER BY place DESC LIMIT %s"
+        )
+        wanted = list(map(storable, names))
+        rows: Sequence[tuple[Any, ...]] = [("", 2**62)]
+        while rows := self._rows(sql, wanted, still, rows[-1][1], _PAGE):
+            yield from map(_entry, rows)
+
+    def archived_figures(
+        self, without: Collection[str], closed_since: str = ""
+    ) -> list[EntryFigures]:
+        sql = (
+            "SELECT hours, regression, closed_at, verified FROM intervention_archive"
+            " WHERE closed_at >= %s AND id <> ALL (%s)"
+        )
+        return list(
+            map(EntryFigures._make, self._rows(sql, closed_since, list(map(storable, without))))
+        )
+
+    def closed_before(self, days: float, most: int) -> str:
+        """Archived entries that were closed before then are to go: more than `days` ago, or more
+        than the latest `most`; 0 keeps all."""
+        oldest = to_text(earlier(utc_now(), timedelta(days=days))) if days else ""
+        sql = "SELECT closed_at FROM intervention_archive ORDER BY closed_at DESC LIMIT 1 OFFSET %s"
+        rows = self._rows(sql, most - 1) if most else []
+        return max([oldest, *(str(row[0]) for row in rows)])
+
+    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
+        """With what became of the failures that the entries held."""
+        sql = "DELETE FROM intervention_archive WHERE closed_at < %s RETURNING id"
+        with self.transaction(timeout_s) as work, self._reading() as connection:
+            gone = [name for (name,) in connection.execute(sql, [closed_before])]
+            if gone:
+                sql = "DELETE FROM intervention_failures WHERE holder = ANY (%s)"
+                connection.execute(sql, [gone])
+                work.to_journal.append({**line, "closed_before": closed_before})
+        return len(gone)
+
+    # The journal
+
+    def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        sql = (
+            "SELECT line, place FROM intervention_transitions WHERE place < %s"
+            " AND (%s::text IS NULL OR id = %s) ORDER BY place DESC LIMIT %s"
+        )
+        name = None if intervention_id is None else storable(intervention_id)
+        rows: Sequence[tuple[Any, ...]] = [("", 2**62)]
+        while rows := self._rows(sql, rows[-1][1], name, name, _PAGE):
+            yield from (cast(Transition, decode(line)) for line, _ in rows)
+
+    # The failures
+
+    def dropped_by_reason(self) -> Counter[str]:
+        sql = (
+            "SELECT reason, count(*) FROM intervention_failures"
+            " WHERE admission = 'dropped' GROUP BY reason"
+        )
+        return Counter(dict(self._rows(sql)))
+
+    def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]:
+        sql = (
+            "SELECT floor((created - %s) / %s)::int, severity, phase, fingerprint, admission,"
+            " count(*) FROM intervention_failures WHERE created >= %s GROUP BY 1, 2, 3, 4, 5"
+        )
+        since = moment.timestamp()
+        return [FailureCount(*row) for row in self._rows(sql, since, step.total_seconds(), since)]
+
+    def latest_failure(self, fingerprint: str) -> Mapping[str, Any] | None:
+        sql = (
+            "SELECT error_type, error_message FROM intervention_failures"
+            " WHERE fingerprint = %s ORDER BY created DESC LIMIT 1"
+        )
+        names = ("error_type", "error_message")
+        rows = self._rows(sql, storable(fingerprint))
+        return next((dict(zip(names, row, strict=True)) for row in rows), None)
+
+    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many failures were dropped and are in no entry, on this machine or any other while
+        the database could be reached; and their lines, the oldest critical first."""
+        self._gather()
+        sql = "SELECT count(*) FROM intervention_failures WHERE holder IS NULL"
+        ((count,),) = self._rows(sql)
+        return count, self._waiting_lines()
+
+    def _waiting_lines(self) -> Iterator[dict[str, Any]]:
+        sql = (
+            "SELECT line, severity, created, place FROM intervention_failures WHERE holder IS NULL"
+            " AND (severity, created, place) > (%s, %s, %s) ORDER BY 2, 3, 4 LIMIT %s"
+        )
+        rows: Sequence[tuple[Any, ...]] = [("", -1, 0, 0)]
+        while rows := self._rows(sql, *rows[-1][1:], _PAGE):
+            yield from (decode(line) for line, *_ in rows)
+
+    def waiting_turns(self) -> set[int]:
+        """The turns that the failures in `waiting` have stopped."""
+        self._gather()
+        sql = "SELECT DISTINCT unnest(turns) FROM intervention_failures WHERE holder IS NULL"
+        return {turn for (turn,) in self._rows(sql)}
+
+    def _gather(self) -> None:
+        """Bring what waits in this machine's emergency log, and came there while the database was
+        away, to where every machine sees it. The files stay as they are."""
+        lines = list(History(self._home).waiting()[1])
+        if not lines:
+            return
+        with self._reading() as connection:
+            sql = "SELECT id FROM intervention_failures WHERE id = ANY (%s)"
+            names = [storable(str(line.get("id"))) for line in lines]
+            known = {name for (name,) in connection.execute(sql, [names])}
+            rows = [_failure_row(line, line) for line in lines]
+            new = [row for row in rows if row[0] not in known]
+            if new:
+                connection.cursor().executemany(_ADD_FAILURE, new)
+
+    def holder(self, failure_id: str) -> str | None:
+        sql = (
+            "SELECT holder FROM intervention_failures WHERE id = %s AND holder IS NOT NULL"
+            " UNION ALL SELECT id FROM intervention_archive WHERE id = %s"
+        )
+        rows = self._rows(sql, *[storable(failure_id)] * 2)
+        return str(rows[0][0]) if rows else None
+
+    def turns_by_failure(self, intervention_id: str) -> list[tuple[str, list[int]]]:
+        """(fingerprint, turns) of each failure that this entry holds, the oldest first."""
+        sql = (
+            "SELECT fingerprint, turns FROM intervention_failures WHERE holder = %s ORDER BY place"
+        )
+        return [(name, turns) for name, turns in self._rows(sql, storable(intervention_id))]
+
+
+def add_failure(connection: Connection, result: PutResult) -> None:
+    """What became of it; one that was dropped stays whole until it is drained."""
+    admission = result.admission
+    said = {
+        "intervention_id": admission.intervention_id,
+        "admission": str(admission.kind),
+        "reason": admission.reason,
+    }
+    connection.execute(_ADD_FAILURE, _failure_row(result.failure, said))
+
+
+def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
+    if lines:
+        connection.cursor().executemany(
+            "INSERT INTO intervention_transitions (id, action, line) VALUES (%s, %s, %s)",
+            [(_name(line), storable(line["action"]), encoded(line)) for line in lines],
+        )
+    drained = [(_name(x), storable(x["failure_id"])) for x in lines if x["action"] == "drain"]
+    if drained:
+        connection.cursor().executemany(
+            "UPDATE intervention_failures SET holder = %s, line = NULL WHERE id = %s", drained
+        )
+
+
+def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
+    """The last record of an id counts, and is the latest."""
+    rows = [
+        (
+            *(storable(entry["id"]), storable(short_id(entry["id"])), figures.closed_at),
+            *(figures.hours_to_resolve, figures.regression, figures.verified),
+            bool(entry["resolved_at"]),
+            sorted(map(storable, fingerprints(entry))) if was_resolved(entry) else [],
+            encoded(entry),
+        )
+        for entry in entries
+        if (figures := figures_of(entry))
+    ]
+    if rows:
+        connection.cursor().executemany(
+            "DELETE FROM intervention_archive WHERE id = %s", [row[:1] for row in rows]
+        )
+        connection.cursor().executemany(
+            "INSERT INTO intervention_archive (id, short, closed_at, hours, regression, verified,"
+            " still_resolved, resolved, entry) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            rows,
+        )
+
+
+def _name(line: Transition) -> str | None:
+    return storable(line["id"]) if line["id"] else None
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    return complete(decode(row[0]))
+
+
+def _failure_row(failure: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[object, ...]:
+    """The values of _ADD_FAILURE; without a time it comes last, and is in no window of one."""
+    created = 0.0
+    with suppress(ValueError, TypeError):
+        created = from_text(failure.get("created_at") or "").timestamp()
+    rank = severity_rank(failure.get("severity")) if created else len(SEVERITIES)
+    texts = [str(failure.get(name) or "") for name in ("phase", "fingerprint", "error_type")]
+    message = str(failure.get("error_message") or "")[:_MOST_MESSAGE]
+    holder = said.get("intervention_id")
+    return (
+        storable(str(failure.get("id"))),
+        storable(holder) if holder else None,
+        said["admission"],
+        said.get("reason") or "unknown",
+        *(rank, created),
+        *map(storable, [*texts, message]),
+        sorted(turns_of(cast(Entry, failure))),
+        None if holder else encoded(failure),
+    )

@@ -1,0 +1,190 @@
+"""The intervention queue in PostgreSQL, for every machine: what `FileStore` is on one.
+
+The rules of admission look at all open entries, so writers take turns: a transaction holds one
+advisory lock. It reads and writes only the entries that changed; each writing of an entry has a
+revision of its own, which never names another text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import psycopg
+
+from interventions.entry import Entry, complete
+from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
+from interventions.storage.error_log import log_failures, log_line
+from interventions.storage.jsonl import decode
+from interventions.storage.queue_file import QueueState
+from interventions.storage.store import Admit, Limits, PutResult, Transaction
+from interventions.storage.turn_overflow import is_long, may_have_more, shortened, with_all_turns
+from unified_flow.errors import ConfigError, DatabaseAwayError
+from unified_flow.shared.database import (
+    Connection,
+    Database,
+    database_at,
+    is_joined,
+    joining,
+)
+from unified_flow.shared.notifications import Listener
+from unified_flow.shared.queue_history import (
+    QueueHistory,
+    add_archived,
+    add_failure,
+    add_transitions,
+)
+from unified_flow.shared.stored_text import encoded, storable
+
+CHANNEL = "interventions"
+_LOCK = 0x75665F71  # "uf_q"
+_STATE = """
+SELECT id, revision, CASE WHEN revision = ANY (%s) THEN NULL ELSE entry END
+FROM interventions ORDER BY place
+"""
+_ADD_ENTRY = """
+INSERT INTO interventions (id, revision, entry)
+VALUES (%s, nextval('intervention_revisions'), %s)
+ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry
+"""
+_ADD_COUNT = """
+INSERT INTO intervention_counts VALUES (%s, %s, %s)
+ON CONFLICT (kind, name) DO UPDATE SET n = EXCLUDED.n
+"""
+
+
+class QueueStore(QueueHistory):
+    """`home` has this machine's error logs."""
+
+    def __init__(self, home: Path, database: Database | None = None) -> None:
+        super().__init__(home)
+        self._known: Mapping[int, Entry] = {}
+        self._listener: Listener | None = None
+        self._changes = 0
+        if database is not None:
+            self._database = database
+
+    # Reading
+
+    def read(self) -> QueueState:
+        with self._reading() as connection:
+            state = self._state(connection)
+            return replace(state, entries=tuple(map(self._with_all_turns, state.entries)))
+
+    def _with_all_turns(self, entry: Entry) -> Entry:
+        """As in the queue file, the row of an entry has only its latest turns."""
+        if not may_have_more(entry):
+            return entry
+        return with_all_turns(entry, self.turns_by_failure(entry["id"]))
+
+    def _state(self, connection: Connection) -> QueueState:
+        known, found = self._known, dict[int, Entry]()
+        unusable: list[tuple[str, str]] = []
+        rows = connection.execute(_STATE, [list(known)])
+        counts = connection.execute("SELECT kind, name, n FROM intervention_counts")
+        for name, revision, text in rows:
+            try:
+                found[revision] = known[revision] if text is None else complete(decode(text))
+            except ValueError as error:
+                unusable.append((name, str(error)))
+        self._known = found
+        dropped, admitted = dict[str, int](), dict[str, int]()
+        for kind, name, count in counts:
+            (dropped if kind == "dropped" else admitted)[name] = count
+        return QueueState(tuple(found.values()), dropped, admitted, unusable=tuple(unusable))
+
+    def stamp(self) -> int:
+        """How many changes this process was told of since it first asked."""
+        if self._listener is None:
+            with suppress(ConfigError):  # `read` says so
+                self._listener = Listener(self._database, CHANNEL, self._note_change)
+        return self._changes
+
+    def _note_change(self, payload: str | None) -> None:
+        self._changes += 1
+
+    # Changing
+
+    @contextmanager
+    def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
+        """There is nothing to restore from: what PostgreSQL has committed, it has."""
+        with self._errors("write", timeout_s), self._begun() as connection:
+            milliseconds = f"{max(1, round(timeout_s * 1000))}ms"
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [milliseconds])
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+            before = self._state(connection)
+            work = Transaction(before)
+            yield work
+            if work.state is not before or work.to_journal or work.to_archive:
+                add_archived(connection, map(self._with_all_turns, work.to_archive))
+                add_transitions(connection, work.to_journal)
+                _write_state(connection, before, work.state)
+                connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+    def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
+        with self.transaction(timeout_s) as work:
+            result = admit(work, failure, limits, self)
+            with self._reading() as connection:
+                add_failure(connection, result)
+        log_failures(self._home, [log_line(result)])
+        return result
+
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """A transaction, in which every other question of this thread is asked, too: a second
+        connection would see another state, and wait for one that its neighbours hold."""
+        with (
+            self._database.connection() as connection,
+            connection.pipeline(),
+            connection.transaction(),
+            joining(connection),
+        ):
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._errors("read"), self._database.connection() as connection:
+            yield connection
+
+    @cached_property
+    def _database(self) -> Database:
+        """Found when it is first asked: who puts a failure must not fail for the want of it."""
+        return database_at(self._home)
+
+    @contextmanager
+    def _errors(self, verb: str, timeout_s: float = 0.0) -> Iterator[None]:
+        """If the put is part of somebody's transaction (`joining`), nothing of it is
+        stored elsewhere: they begin it anew."""
+        joined = is_joined()
+        try:
+            yield
+        except ConfigError as error:
+            raise StorageError(str(error), hint=error.hint or "") from error
+        except (DatabaseAwayError, psycopg.Error) as error:
+            what = f"the database cannot {verb} the queue: {error}"
+            if joined:
+                raise JoinedPutError(what) from error
+            if isinstance(error, psycopg.errors.LockNotAvailable):
+                what = f"the queue was locked for longer than {timeout_s:g} s"
+                raise LockTimeoutError(what) from error
+            raise StorageError(what, hint="unified-flow shared check") from error
+
+
+def _write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
+    """What differs: entries are never changed in place."""
+    was = {entry["id"]: entry for entry in before.entries}
+    now = {entry["id"]: entry for entry in after.entries}
+    if gone := [storable(name) for name in was if name not in now]:
+        connection.execute("DELETE FROM interventions WHERE id = ANY (%s)", [gone])
+    for name, entry in now.items():
+        if was.get(name) is not entry:
+            kept = shortened(entry) if is_long(entry) else entry
+            connection.execute(_ADD_ENTRY, [storable(name), encoded(complete(kept))])
+    for kind in ("dropped", "admitted"):
+        old, new = getattr(before, kind), getattr(after, kind)
+        for name, count in new.items():
+            if old.get(name) != count:
+                connection.execute(_ADD_COUNT, [kind, storable(name), count])
