@@ -60,21 +60,14 @@ def short_duration(duration: timedelta) -> str:
     return f"{seconds}s"
 
 
-def until(text: str, now: datetime) -> str:
-    """`2026-11-22 09:15:02Z, in 3h`; a text that is no time as it is."""
-    try:
-        moment = from_text(text)
-    except ValueError:
-        return text
-    if moment <= now:
-        return ago(text, now)
-    return f"{moment:%Y-%m-%d %H:%M:%S}Z, in {short_duration(moment - now)}"
-
-
 def ago(text: str, now: datetime) -> str:
-    """`3m ago (2026-11-22 09:15:02Z)`; a text that is no time as it is."""
+    """`3m ago (2026-11-22 09:15:02Z)`, of what is to come `2026-11-22 09:15:02Z, in 3h`; a text that
+    is no time as it is."""
     try:
         moment = from_text(text)
     except ValueError:
         return text
-    return f"{short_duration(now - moment)} ago ({moment:%Y-%m-%d %H:%M:%S}Z)"
+    at = f"{moment:%Y-%m-%d %H:%M:%S}Z"
+    if moment > now:
+        return f"{at}, in {short_duration(moment - now)}"
+    return f"{short_duration(now - moment)} ago ({at})"

@@ -26,7 +26,7 @@ from interventions.entry import (
 )
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import WHOLE, redact
-from interventions.times import ago, until
+from interventions.times import ago
 from interventions.view.others import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
 
@@ -130,7 +130,7 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     if entry["occurrences"] > 1:
         lines.append(f"{entry['occurrences']} times, the last {ago(entry['last_seen'], now)}")
     if snoozed_until := entry.get("snoozed_until"):
-        lines.append(f"snoozed until {until(snoozed_until, now)}")
+        lines.append(f"snoozed until {ago(snoozed_until, now)}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
     if entry.get("resolution"):
