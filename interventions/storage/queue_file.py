@@ -10,12 +10,12 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from interventions.entry import Entry, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
@@ -172,29 +172,19 @@ def is_transition(line: object) -> bool:
     if "after" in line:
         needed |= {"id", "by", "version_from", "version_to", "before", "after"}
     return all(line.get(name) is not None for name in needed) and all(
-        fits(line[name]) for name, fits in _FITS.items() if line.get(name) is not None
+        _fits(line[name], hint) for name, hint in _FIELDS.items() if line.get(name) is not None
     )
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kind)
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is list:
+        return isinstance(value, list) and all(isinstance(one, get_args(hint)) for one in value)
+    return isinstance(value, dict if is_typeddict(hint) else hint)
 
 
-def _lists(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(isinstance(one, kind) for one in value)
-
-
+_FIELDS = get_type_hints(Transition)
 _ALWAYS = ("transition_id", "at", "action")
-_NEEDED_BY = {
-    "prune": ("closed_before",),
-    "drain": ("id", "failure_id"),
-}
-_FITS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys((*_ALWAYS, "id", "by", "closed_before", "failure_id", "undoes"), _is(str)),
-    **dict.fromkeys(("version_from", "version_to"), _is(int)),
-    **dict.fromkeys(("before", "after"), _is(dict)),
-    **dict.fromkeys(("rebuilt_from", "given_up"), _lists(str)),
-}
+_NEEDED_BY = {"prune": ("closed_before",), "drain": ("id", "failure_id")}
 
 
 def _counts(value: object) -> dict[str, int]:
