@@ -25,7 +25,7 @@ from interventions.home import (
 from interventions.queue import InterventionQueue
 from interventions.recovery import recover
 from interventions.retry.entry_points import find_resumer, lost_turns
-from interventions.settings import retention_settings
+from interventions.settings import RetentionSettings, settings_of
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
@@ -151,7 +151,7 @@ def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """What `[retention]` does not keep; changes of people let go of it too, once a day."""
-    keep, store = retention_settings(queue.home), queue.store
+    keep, store = settings_of(queue.home, RetentionSettings), queue.store
     before = store.closed_before(keep.archive_days, keep.archive_entries)
     line = Actor.current(via="doctor").line("prune")
     if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):

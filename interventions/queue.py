@@ -52,7 +52,7 @@ from interventions.health import Health, health
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from interventions.settings import queue_settings
+from interventions.settings import QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
@@ -396,7 +396,7 @@ class InterventionQueue:
 def queue_at(home: Path | str | None = None) -> InterventionQueue:
     """The queue of a home, with the settings of that home."""
     place = _home(home)
-    settings = asdict(queue_settings(place))
+    settings = asdict(settings_of(place, QueueSettings))
     del settings["refuse_when_full"]  # is for what begins turns
     return InterventionQueue(place, **settings)
 

@@ -73,26 +73,13 @@ class SharedSettings:
     polling_s: float = described(0.2, "seconds between two looks of a worker for turns")
 
 
-def queue_settings(home: Path) -> QueueSettings:
-    return _load(home, "queue", QueueSettings())
-
-
-def notification_settings(home: Path) -> NotificationSettings:
-    return _load(home, "notifications", NotificationSettings())
-
-
-def retention_settings(home: Path) -> RetentionSettings:
-    return _load(home, "retention", RetentionSettings())
-
-
-def monitor_settings(home: Path) -> MonitorSettings:
-    return _load(home, "monitor", MonitorSettings())
-
-
-def shared_settings(home: Path) -> SharedSettings:
-    return _load(home, "shared", SharedSettings())
-
-
+TABLE_OF: dict[type, str] = {
+    QueueSettings: "queue",
+    NotificationSettings: "notifications",
+    RetentionSettings: "retention",
+    MonitorSettings: "monitor",
+    SharedSettings: "shared",
+}
 _Table = TypeVar(
     "_Table",
     QueueSettings,
@@ -103,7 +90,9 @@ _Table = TypeVar(
 )
 
 
-def _load(home: Path, table: str, settings: _Table) -> _Table:
+def settings_of(home: Path, kind: type[_Table]) -> _Table:
+    """One table of the settings of `home`. Raises SettingsError."""
+    table, settings = TABLE_OF[kind], kind()
     path, tables = read_tables(home)
     values = tables.get(table, {})
     if not isinstance(values, dict):
@@ -136,11 +125,8 @@ def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
         except (OSError, ValueError) as error:
             if keys and ".".join(keys).encode() not in data:
                 continue  # somebody else's file, and nothing in it for us
-            hint = (
-                "make it readable"
-                if isinstance(error, OSError | UnicodeError)
-                else "mend that line"
-            )
+            unreadable = isinstance(error, OSError | UnicodeError)
+            hint = "make it readable" if unreadable else "mend that line"
             raise SettingsError(f"{path} cannot be read: {error}", hint=hint) from error
         for key in keys:
             found = found.get(key, {}) if isinstance(found, dict) else found

@@ -93,7 +93,7 @@ def _application(options: argparse.Namespace) -> Monitor:
     """Raises QueueError when the settings or the file cannot be used."""
     gc.disable()  # a tenth of the time to the first paint, after which Monitor enables it
     from interventions.queue import queue_at
-    from interventions.settings import monitor_settings
+    from interventions.settings import MonitorSettings, settings_of
     from interventions.times import utc_now
     from interventions.transitions import Actor
     from monitor.app import Monitor
@@ -107,7 +107,7 @@ def _application(options: argparse.Namespace) -> Monitor:
         source = live_source(queue_at(options.home))
     looks = source.queue is not None and not (options.once or options.picture)
     look = look_file(source.home, Actor.current().name) if looks else None
-    settings = monitor_settings(source.home)
+    settings = settings_of(source.home, MonitorSettings)
     return Monitor(source, source.read(), look=look, settings=settings, begin_at=options.id)
 
 

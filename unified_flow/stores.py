@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
-from interventions.settings import shared_settings
+from interventions.settings import SharedSettings, settings_of
 from unified_flow.errors import ConfigError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # and late: a list of turns needs neither
 def shared_database(home: Path) -> Database | None:
     """The database that `home` shares with other machines, if [shared] names one; else nothing of
     it is imported. Raises ConfigError, also where the extra is not there."""
-    if not shared_settings(home).database_url_env:
+    if not settings_of(home, SharedSettings).database_url_env:
         return None
     try:
         from unified_flow.shared.database import database_at

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.queue import queue_at
-from interventions.settings import notification_settings, queue_settings
+from interventions.settings import NotificationSettings, QueueSettings, settings_of
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
@@ -104,7 +104,7 @@ def wire(
     own_tools = _tools_given(tools)
     model, own_models = _models_given(model, extra_models or {})
     settings = load(root, docs=named, model=model, **overrides)
-    notification_settings(root)  # a mistake there is told before a failure is to be
+    settings_of(root, NotificationSettings)  # a mistake there is told before a failure is to be
     settings.check_models(present={EMBEDDED, *own_models})
     private = [state_folder(root), root / "logs"]
     database = shared_database(root)
@@ -137,7 +137,7 @@ def wire(
         sessions=sessions,
         memory=memory,
         queue=queue,
-        refuse_when_full=queue_settings(root).refuse_when_full,
+        refuse_when_full=settings_of(root, QueueSettings).refuse_when_full,
         query_log=QueryLog(root),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),

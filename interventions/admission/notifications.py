@@ -23,7 +23,7 @@ from typing import Any
 from interventions.entry import Entry, fingerprints, open_ones, short_id
 from interventions.errors import QueueError
 from interventions.secrets.redaction import redact_text
-from interventions.settings import notification_settings
+from interventions.settings import NotificationSettings, settings_of
 from interventions.storage import jsonl
 from interventions.storage.store import Admission
 from interventions.times import to_text, utc_now
@@ -74,7 +74,7 @@ def message(event: str, entry: Entry, failure: Entry) -> dict[str, Any]:
 def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
     """Start the process that delivers it, if the settings name a channel. Never raises."""
     try:
-        settings = notification_settings(home)
+        settings = settings_of(home, NotificationSettings)
         if not settings.url and not settings.command:
             return
         task = {

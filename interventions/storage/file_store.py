@@ -24,7 +24,7 @@ from interventions.home import (
     sweep_temporary,
     sync_folder,
 )
-from interventions.settings import retention_settings
+from interventions.settings import RetentionSettings, settings_of
 from interventions.storage import jsonl
 from interventions.storage.checked import look, note_checked, read_checked
 from interventions.storage.error_log import log_failures, log_line
@@ -129,7 +129,7 @@ class FileStore(History):
 
     def _retain(self, timeout_s: float) -> None:
         """Once a day, after a change of a person: no failing turn waits for it."""
-        keep = retention_settings(self._home)
+        keep = settings_of(self._home, RetentionSettings)
         days, most = keep.archive_days, keep.archive_entries
         since = to_text(utc_now() - RETAINED_EVERY)
         if (days or most) and not any(line["at"] > since for line in self.upkeep("prune")[:1]):

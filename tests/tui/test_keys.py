@@ -18,7 +18,7 @@ from interventions.entry import is_open, short_id
 from interventions.errors import SettingsError
 from interventions.home import emergency_log
 from interventions.retry.entry_points import LiveTurn
-from interventions.settings import MonitorSettings, monitor_settings
+from interventions.settings import MonitorSettings, settings_of
 from interventions.times import utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
@@ -721,7 +721,7 @@ async def test_theme_bell_and_keys_are_settings(queue: InterventionQueue, home: 
         '[monitor]\ntheme = "light"\nbell = false\nkeys = "act.resolve=x act.undo=ctrl+g,u"\n'
     )
     fill(queue, 1)
-    settings = monitor_settings(home)
+    settings = settings_of(home, MonitorSettings)
     assert settings == MonitorSettings("light", False, "act.resolve=x act.undo=ctrl+g,u")
     async with _with(home, **asdict(settings)).run_test(size=(240, 40)) as pilot:
         assert pilot.app.theme == "light"

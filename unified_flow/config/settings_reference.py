@@ -17,28 +17,12 @@ from pydantic_core import PydanticUndefined
 
 from interventions.home import SETTINGS_FILE
 from interventions.secrets.redaction import redact
-from interventions.settings import (
-    MonitorSettings,
-    NotificationSettings,
-    QueueSettings,
-    RetentionSettings,
-    SharedSettings,
-    monitor_settings,
-    notification_settings,
-    queue_settings,
-    retention_settings,
-    shared_settings,
-)
+from interventions.settings import TABLE_OF
+from interventions.settings import settings_of as queue_table
 from unified_flow.config.settings import Settings, load, read_tables, variable_set
 from unified_flow.config.tables import table_in
 
-QUEUE_TABLES: dict[str, type[Any]] = {
-    "queue": QueueSettings,
-    "notifications": NotificationSettings,
-    "retention": RetentionSettings,
-    "monitor": MonitorSettings,
-    "shared": SharedSettings,
-}
+QUEUE_TABLES = {table: kind for kind, table in TABLE_OF.items()}
 SCHEMA_FILE = "unified_flow.schema.json"
 HEAD = f"""\
 #:schema {SCHEMA_FILE}
@@ -164,11 +148,7 @@ def settings_of(home: Path) -> list[Setting]:
     """Raises ConfigError or SettingsError for a setting that is wrong."""
     settings = load(home)
     now = settings.model_dump(mode="json") | {
-        "queue": asdict(queue_settings(home)),
-        "notifications": asdict(notification_settings(home)),
-        "retention": asdict(retention_settings(home)),
-        "monitor": asdict(monitor_settings(home)),
-        "shared": asdict(shared_settings(home)),
+        table: asdict(queue_table(home, kind)) for kind, table in TABLE_OF.items()
     }
     path, file = read_tables(home)
     where = str(path) if path is not None else SETTINGS_FILE

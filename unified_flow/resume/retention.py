@@ -12,7 +12,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.home import error_log_folder
 from interventions.queue import queue_at
-from interventions.settings import RetentionSettings, retention_settings
+from interventions.settings import RetentionSettings, settings_of
 from interventions.storage.history import History
 from interventions.times import earlier, to_text, utc_now
 from unified_flow.engine.telemetry.query_log import QueryLog
@@ -41,7 +41,7 @@ def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = Fa
 
     Raises RetrievalError, QueueError and OSError.
     """
-    now, kept = utc_now(), retention_settings(home)
+    now, kept = utc_now(), settings_of(home, RetentionSettings)
     queue, turns = queue_at(home), turn_store(home)
     keep = queue.turns_needed
     before = earlier(now, timedelta(days=kept.turns_days) if older_than is None else older_than)

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from interventions.settings import shared_settings
+from interventions.settings import SharedSettings, settings_of
 from unified_flow.errors import ConfigError, DatabaseAwayError
 
 T = TypeVar("T")
@@ -158,7 +158,7 @@ def is_joined() -> bool:
 
 def database_at(home: Path) -> Database:
     """The one that [shared] names for `home`. Raises ConfigError if its variable holds no URL."""
-    variable = shared_settings(home).database_url_env
+    variable = settings_of(home, SharedSettings).database_url_env
     url = os.environ.get(variable, "").strip()
     try:
         is_url = url.startswith(("postgresql://", "postgres://")) and bool(conninfo_to_dict(url))

@@ -16,7 +16,7 @@ from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
 from interventions.queue import queue_at
 from interventions.recovery import recover
-from interventions.settings import queue_settings, retention_settings
+from interventions.settings import QueueSettings, RetentionSettings, settings_of
 
 
 def test_drain_puts_back_the_oldest_critical_first_each_once(home: Path, make) -> None:
@@ -302,7 +302,7 @@ def test_a_setting_that_is_wrong_names_the_place(home: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(QueueError, match=word):
-            queue_settings(home)
+            settings_of(home, QueueSettings)
 
 
 def test_settings_of_the_file_and_the_environment(
@@ -315,7 +315,7 @@ def test_settings_of_the_file_and_the_environment(
     monkeypatch.delenv("UNIFIED_FLOW_QUEUE__MAX_SIZE")
     (home / "unified_flow.toml").write_text("[retention]\narchive_entries = 7\n")
     monkeypatch.setenv("UNIFIED_FLOW_RETENTION__ARCHIVE_ENTRIES", "0")
-    assert retention_settings(home).archive_entries == 0
+    assert settings_of(home, RetentionSettings).archive_entries == 0
     (home / "unified_flow.toml").unlink()
     (home / "pyproject.toml").write_text("[tool.unified_flow.queue]\nmax_size = 11\n")
     assert queue_at(home).limits.max_size == 11
