@@ -61,8 +61,8 @@ def short_duration(duration: timedelta) -> str:
 
 
 def ago(text: str, now: datetime) -> str:
-    """`3m ago (2026-11-22 09:15:02Z)`, of what is to come `2026-11-22 09:15:02Z, in 3h`; a text that
-    is no time as it is."""
+    """`3m ago (2026-11-22 09:15:02Z)`, of what is to come `2026-11-22 09:15:02Z, in 3h`; a text
+    that is no time as it is."""
     try:
         moment = from_text(text)
     except ValueError:

@@ -153,7 +153,7 @@ class FileStore(History):
                     if os.path.samestat(found, self._archive.stat()):
                         old.seek(found.st_size)
                         new.write(old.read())
-                        _give(new.fileno(), found)
+                        _give(fd, os.fstat(fd), found)
                         new.flush()
                         os.fsync(new.fileno())
                         note: Transition = {**line, "closed_before": closed_before}
@@ -177,7 +177,7 @@ class FileStore(History):
         if work.state is before and not (work.to_journal or work.to_archive):
             return
         try:
-            archived = mark_of(self._archive)
+            archived = mark_of(self._archive) if work.to_archive else None
             try:
                 whole = self._with_all_turns(work.to_archive)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
@@ -270,8 +270,9 @@ class FileStore(History):
         try:
             if os.writev(fd, data) != sum(map(len, data)):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            found = os.fstat(fd)
             if self._cache.found is not None:
-                _give(fd, self._cache.found)
+                _give(fd, found, self._cache.found)
             else:
                 give_to_owner(fd, folder)
             os.fsync(fd)
@@ -283,7 +284,7 @@ class FileStore(History):
             raise
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
-        self._cache = _FileCache(os.fstat(fd), state, lines, fd)
+        self._cache = _FileCache(found, state, lines, fd)
         sync_folder(folder)
 
     # What was lost
@@ -373,9 +374,8 @@ def _mark(found: os.stat_result | None) -> tuple[int, int, int, int] | None:
     return found and (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _give(fd: int, old: os.stat_result) -> None:
+def _give(fd: int, made: os.stat_result, old: os.stat_result) -> None:
     """The mode and the owner of the file whose place it takes, as far as this user may."""
-    made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
         for user in (old.st_uid, -1):
             with suppress(OSError):

@@ -117,7 +117,7 @@ class History:
             *before,
             _PAGE,
         ):
-            yield from self._entries(row[:2] for row in rows)
+            yield from self._entries(rows)
             before = (rows[-1][2], rows[-1][0])
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
@@ -282,14 +282,15 @@ class History:
         with reading(self._logs):
             return [*error_logs(self._home, logs), self._journal, self._archive]
 
-    def _entries(self, places: Iterable[Sequence[int]]) -> Iterator[Entry]:
+    def _entries(self, places: Sequence[Sequence[Any]]) -> Iterator[Entry]:
         for record in self._lines(self._archive, places):
             with suppress(ValueError):
                 yield _plain(record)
 
-    def _lines(self, path: Path, places: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
-        with reading(path):
-            yield from jsonl.at(path, places)
+    def _lines(self, path: Path, places: Sequence[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+        if places:
+            with reading(path):
+                yield from jsonl.at(path, places)
 
     def _logged(self, rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
         for name, *place in rows:

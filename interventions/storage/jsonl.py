@@ -202,9 +202,6 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 def at(path: Path, places: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
     """The objects at (offset, length, ...). Raises OSError."""
-    places = list(places)
-    if not places:
-        return
     with path.open("rb") as file:
         for offset, length, *_ in places:
             file.seek(offset)

@@ -63,7 +63,7 @@ class QueueState:
 def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
     """The parts of the file, which is too large to be joined in every put."""
     # A line keeps its entry, so that no other can have its id.
-    lines = {id(e): known.get(id(e)) or (e, jsonl.encode_entry(e)) for e in state.entries}
+    lines = {(key := id(e)): known.get(key) or (e, jsonl.encode_entry(e)) for e in state.entries}
     version = state.extra.get("version", VERSION)
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", jsonl.encode(version), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
