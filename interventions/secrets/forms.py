@@ -1,7 +1,10 @@
-"""Secrets inside text: by their form, and by the name before them, whatever joins the two.
+"""Secrets inside text: by their form, by the name before them, whatever joins the two, and by the
+place that a name has in a list of names: `user, password = "a", "b"`, `(user, password) VALUES
+(...)`, and tables with a header.
 
 One pass looks at the words; only one that is, or ends, a secret's name is looked at with its
-surroundings. How names and values are written is a table, `secrets.toml`.
+surroundings. How names and values are written is a table, `secrets.toml`. What follows a name and
+is no secret comes last: a placeholder, a type, source code, a sentence.
 """
 
 from __future__ import annotations
@@ -9,27 +12,21 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from functools import lru_cache
+from itertools import islice, pairwise
 
-from interventions.secrets.columns import mask_columns
 from interventions.secrets.issued import KEY, mask_tokens
-from interventions.secrets.names import NameKind, name_kind
+from interventions.secrets.names import NameKind, hides, name_kind
 from interventions.secrets.rules import (
     MASK,
     TABLE,
     TEXT,
     Span,
     inside_quotes,
+    is_masked,
+    patterns,
     spelled,
     without,
     words,
-)
-from interventions.secrets.values import (
-    begins_prose,
-    is_harmless,
-    is_harmless_bare,
-    is_masked,
-    is_placeholder,
-    is_sentence,
 )
 
 _WHOLE = [
@@ -47,7 +44,11 @@ _CANDIDATES = words("schemes") | _SECONDS
 _LOOK_BACK = 80
 _PASSES = 5
 _SHORTEST_ENCODED = 21
-
+_MOST_ROWS = 200
+_LAST = ("", ")", "\n", "\r\n")
+_HARMLESS, _SAID = patterns("harmless"), re.compile(spelled("{said}"))
+_PROSE, _ROOTS = words("after_a_name"), words("roots")
+_WEAK = tuple(words("weak"))
 
 _KINDS = {"any": set(NameKind), "": set(NameKind) - {NameKind.PLAIN}, "secret": {NameKind.SECRET}}
 
@@ -200,3 +201,105 @@ def _end_of_bare(text: str, start: int, join: str, value: re.Match[str]) -> int:
         return more.end() if more else value.end()
     rest = TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
     return value.end() if rest is None or any(map(begins_prose, rest[0].split())) else rest.end()
+
+
+def mask_columns(text: str) -> str:
+    found: list[Span] = []
+    for head in TEXT["columns"].finditer(text):
+        names = [name.strip(" \t\"'`") for name in head["names"].split(head["sep"])]
+        names = list(filter(None, names))
+        secret = [n for n, name in enumerate(names) if name_kind(name) is NameKind.SECRET]
+        if not secret or (head["lines"] and not _begins_table(text, head, len(names))):
+            continue
+        at = head.end()
+        for _ in range(_MOST_ROWS):
+            begins = TEXT["row"].match(text, at)
+            found_cells = TEXT["column"].finditer(text, begins.end() if begins else at)
+            cells = list(islice(found_cells, len(names)))
+            if not _is_row(text, cells, len(names)):
+                break
+            spans = filter(None, (_secret_in(cells[n], names[n], head) for n in secret))
+            found += [span for span in spans if not found or span[0] >= found[-1][1]]
+            at = cells[-1].end()
+            if head["tuple"]:
+                break
+    return without(text, found)
+
+
+def _begins_table(text: str, head: re.Match[str], columns: int) -> bool:
+    """A header is the whole line, and is no row under another one."""
+    start = text.rfind("\n", 0, head.start()) + 1
+    above = text[:start].rstrip("\n").rpartition("\n")[2]
+    alone = not text[start : head.start()].strip(" \t|│")
+    return alone and above.count(head["sep"]) < columns - 1
+
+
+def _is_row(text: str, cells: list[re.Match[str]], columns: int) -> bool:
+    """As many cells as there are names, one after another on one line."""
+    if len(cells) < columns or any(one["end"] in _LAST for one in cells[:-1]):
+        return False
+    follows = all(one.end() == two.start() for one, two in pairwise(cells))
+    return follows and TEXT["row_end"].match(text, cells[-1].start("end")) is not None
+
+
+def _secret_in(cell: re.Match[str], name: str, head: re.Match[str]) -> Span | None:
+    start, end = inside_quotes(cell.string, *cell.span("cell"))
+    value = cell.string[start:end]
+    is_bare = (start, end) == cell.span("cell")
+    if is_bare and (not head["lines"] or len(value) < 4 or is_code(value, loose=True)):
+        return None
+    if name_kind(value) is not NameKind.PLAIN or is_harmless(value, NameKind.SECRET):
+        return None
+    return None if name.lower().endswith(_WEAK) and is_said(value) else (start, end)
+
+
+def is_placeholder(text: str) -> bool:
+    return _HARMLESS["placeholder"].fullmatch(text) is not None
+
+
+def is_sentence(text: str) -> bool:
+    """`This field is required.` is said of a password, and is none."""
+    said = text.lower().split()
+    return len(said) > 3 and sum(word.strip(".,;:") in _PROSE for word in said) > 1
+
+
+def is_said(word: str) -> bool:
+    """Words of a language, and not random letters."""
+    return _SAID.fullmatch(word) is not None
+
+
+def begins_prose(text: str) -> bool:
+    return text.lower().rstrip(".,:;") in _PROSE
+
+
+def is_harmless(text: str, kind: NameKind) -> bool:
+    """Of a text between quotes or tags, and of any other."""
+    bare = text.strip()
+    nothing = not hides(kind, bare) or _HARMLESS["nothing"].match(bare)
+    return bool(nothing) or is_placeholder(bare) or is_sentence(bare)
+
+
+def is_harmless_bare(text: str, kind: NameKind, name: str, join: str) -> bool:
+    """Of a text without quotes after `name` and what joins the two."""
+    bare = text.strip("\\")
+    spaced = join[-1:].isspace()
+    if is_harmless(bare, kind) or is_code(bare, loose=spaced or kind is not NameKind.SECRET):
+        return True
+    if kind is not NameKind.SECRET and _HARMLESS["tokens"].match(bare):
+        return True
+    if ":" not in join:
+        return False
+    weak = name.lower().endswith(_WEAK) and _HARMLESS["after_weak"].match(bare.lower())
+    return bool(weak) or (spaced and begins_prose(bare))
+
+
+def is_code(bare: str, *, loose: bool) -> bool:
+    """`get_token(`, `self.token`, `db_password`; strictly only what no password looks like."""
+    no_digits = not any(map(str.isdigit, bare))
+    if _HARMLESS["call"].match(bare):
+        return loose or no_digits
+    if _HARMLESS["dotted"].match(bare):
+        parts = bare.split(".")
+        known = parts[0].lower() in _ROOTS or any(name_kind(p) is not NameKind.PLAIN for p in parts)
+        return known or (loose and no_digits)
+    return _HARMLESS["identifier"].match(bare) is not None and name_kind(bare) is not NameKind.PLAIN

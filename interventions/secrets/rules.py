@@ -38,6 +38,10 @@ def patterns(table: str, flags: int = 0) -> dict[str, re.Pattern[str]]:
 TEXT = patterns("text")
 
 
+def is_masked(text: str) -> bool:
+    return text.startswith(MASK[:-1])
+
+
 def inside_quotes(text: str, start: int, end: int) -> Span:
     """Of a value in the text; one without quotes is all of it."""
     opening = TEXT["opening"].match(text, start, end)

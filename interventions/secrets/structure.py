@@ -12,10 +12,9 @@ from pathlib import PurePath
 from typing import Any
 
 from interventions.secrets.bounds import CUT_MARGIN, MAX_TEXT, Bounds, bounded
-from interventions.secrets.forms import scrub
+from interventions.secrets.forms import is_placeholder, is_sentence, scrub
 from interventions.secrets.names import NameKind, hides, name_kind
 from interventions.secrets.rules import MASK, words
-from interventions.secrets.values import is_placeholder, is_sentence
 
 _LONGEST_NAME = 200
 _LARGEST = 10**18  # a larger integer is written as text

@@ -20,8 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
 from interventions.secrets.forms import scrub
-from interventions.secrets.rules import patterns, words
-from interventions.secrets.values import is_masked
+from interventions.secrets.rules import is_masked, patterns, words
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
