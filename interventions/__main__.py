@@ -8,7 +8,7 @@ import gc
 def main() -> None:
     # What is imported stays until the end: looking through it for garbage is a tenth of a command.
     gc.disable()
-    from interventions.cli.main import app
+    from interventions.cli import app
 
     gc.freeze()
     gc.enable()

@@ -24,7 +24,7 @@ from interventions.home import (
 )
 from interventions.queue import InterventionQueue
 from interventions.recovery import recover
-from interventions.retry.entry_points import find_resumer, lost_turns
+from interventions.retry.contract import find_resumer, lost_turns
 from interventions.settings import RetentionSettings, settings_of
 from interventions.storage import jsonl
 from interventions.storage.disk import obstacle

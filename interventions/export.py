@@ -22,7 +22,7 @@ FORMS: dict[str, FormName] = {".json": "json", ".md": "markdown", ".py": "pytest
 def exported(queue: InterventionQueue, entry: Entry, form: FormName, now: datetime) -> str:
     """As JSON, as Markdown, or as a test that replays its turn. Raises QueueError."""
     if form == "pytest":
-        from interventions.retry.entry_points import find_turn_reader
+        from interventions.retry.contract import find_turn_reader
 
         return clean(find_turn_reader().as_pytest(entry, queue.home))
     from interventions.view import description  # late: commands take a while for it

@@ -1,21 +1,29 @@
-"""How the queue is doing ("Queue Health Monitoring" of the core document), and a little more."""
+"""How the queue is doing ("Queue Health Monitoring" of the core document), what failed over a
+window of time, and what became of it: for `health`, the monitor and reports. Pure."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
 from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, is_open, is_snoozed
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import EntryFigures, Limits, figures_of
-from interventions.times import from_text
-from interventions.trends import outcomes
+from interventions.storage.store import EntryFigures, FailureCount, Limits, figures_of
+from interventions.times import from_text, to_text
 
 WARNING_FROM = 10
 CRITICAL_FROM = 30
+MOST_CAUSES = 12
+# Hours; what took longer than the last comes after it.
+_TOOK = {"within 10 min": 1 / 6, "1 hour": 1, "8 hours": 8, "1 day": 24, "1 week": 168}
+LONGER = "longer"
 
 
 class Health(TypedDict):
@@ -86,3 +94,119 @@ def _hours(hours: float) -> float:
 
 def _largest(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(names).most_common(5))
+
+
+class Window(StrEnum):
+    """Of two to three dozen steps, so that a bar each fits a terminal."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+    @property
+    def step(self) -> timedelta:
+        minutes = {"hour": 2, "day": 60, "week": 360, "month": 1440}
+        return timedelta(minutes=minutes[self])
+
+    @property
+    def steps(self) -> int:
+        return {"hour": 30, "day": 24, "week": 28, "month": 30}[self]
+
+    def since(self, now: datetime) -> datetime:
+        """The first moment of its first step; the last step is the one that `now` is in."""
+        size = self.step.total_seconds()
+        end = (now.timestamp() // size + 1) * size
+        return datetime.fromtimestamp(end, UTC) - self.step * self.steps
+
+
+class Outcomes(TypedDict):
+    """Of closed entries. Times to resolve are in hours, None where nothing was resolved; `took`
+    counts them by the name of the shortest time that they took no longer than."""
+
+    verified: int
+    unverified: int
+    dismissed: int
+    regressions: int
+    median_hours: float | None
+    slowest_tenth_hours: float | None
+    took: dict[str, int]
+
+
+class Cause(TypedDict):
+    """Failures with one fingerprint; `sample` words the latest."""
+
+    fingerprint: str
+    count: int
+    phase: str
+    severity: str
+    sample: str
+
+
+class Trends(TypedDict):
+    """`by_severity` has a number for each step from `since` on. Dropped failures are among them."""
+
+    window: str
+    since: str
+    step_minutes: float
+    failures: int
+    by_severity: dict[str, list[int]]
+    by_phase: dict[str, int]
+    causes: list[Cause]
+    admissions: dict[str, int]
+    outcomes: Outcomes
+
+
+def trends(
+    failures: Iterable[FailureCount], closed: Iterable[EntryFigures], window: Window, now: datetime
+) -> Trends:
+    """`failures` are counted in steps from `window.since(now)` on; `closed` may be closed at any
+    time. Causes are without their samples."""
+    since = window.since(now)
+    by_severity = {name: [0] * window.steps for name in SEVERITIES}
+    phases, admissions = Counter[str](), Counter[str]()
+    causes: dict[str, Cause] = {}
+    for step, rank, phase, fingerprint, admission, count in failures:
+        severity = SEVERITIES[min(rank, len(SEVERITIES) - 1)]
+        by_severity[severity][min(step, window.steps - 1)] += count
+        phases[phase] += count
+        admissions[admission] += count
+        known = causes.get(fingerprint)
+        worst = min(rank, SEVERITIES.index(known["severity"])) if known else rank
+        causes[fingerprint] = {
+            "fingerprint": fingerprint,
+            "count": count + (known["count"] if known else 0),
+            "phase": phase,
+            "severity": SEVERITIES[min(worst, len(SEVERITIES) - 1)],
+            "sample": "",
+        }
+    begun = to_text(since)
+    return {
+        "window": str(window),
+        "since": begun,
+        "step_minutes": window.step.total_seconds() / 60,
+        "failures": phases.total(),
+        "by_severity": by_severity,
+        "by_phase": dict(phases.most_common()),
+        "causes": sorted(causes.values(), key=lambda cause: -cause["count"])[:MOST_CAUSES],
+        "admissions": dict(admissions.most_common()),
+        "outcomes": outcomes([one for one in closed if (one.closed_at or "") >= begun]),
+    }
+
+
+def outcomes(closed: Sequence[EntryFigures]) -> Outcomes:
+    """Open entries among them count as regressions alone."""
+    # Never negative after a clock was set back.
+    hours = sorted(max(h, 0.0) for o in closed if (h := o.hours_to_resolve) is not None)
+    limits = [bisect_right(hours, most) for most in _TOOK.values()]
+    counts = [high - low for low, high in pairwise([0, *limits, len(hours)])]
+    verified = sum(one.verified for one in closed)
+    return {
+        "verified": verified,
+        "unverified": len(hours) - verified,
+        "dismissed": sum(1 for o in closed if o.closed_at and o.hours_to_resolve is None),
+        "regressions": sum(one.regression for one in closed),
+        "median_hours": round(median(hours), 3) if hours else None,
+        "slowest_tenth_hours": round(hours[len(hours) * 9 // 10], 3) if hours else None,
+        "took": dict(zip((*_TOOK, LONGER), counts, strict=True)),
+    }

@@ -48,7 +48,7 @@ from interventions.errors import (
     StorageError,
     expect,
 )
-from interventions.health import Health, health
+from interventions.health import Health, Trends, Window, health, trends
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
@@ -69,7 +69,6 @@ from interventions.storage.store import (
 )
 from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
-from interventions.trends import Trends, Window, trends
 
 if TYPE_CHECKING:
     from interventions.admission.request import InterventionRequest

@@ -17,13 +17,12 @@ from interventions.entry import (
     was_resolved,
     worst_first,
 )
-from interventions.health import Health
+from interventions.health import Cause, Health, Trends, Window
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import to_text, utc_now
-from interventions.trends import Cause, Trends, Window
 from interventions.view.description import known_fix
-from interventions.view.others import turns_of_others
+from interventions.view.groups import turns_of_others
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue

@@ -11,10 +11,10 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
 from interventions.entry import SEVERITIES, short_id
+from interventions.health import Trends
 from interventions.plaintext import clean, one_line
 from interventions.report import Report
 from interventions.times import from_text, short_duration
-from interventions.trends import Trends
 
 MOST_WAITING = 20
 SAMPLE = 200  # characters

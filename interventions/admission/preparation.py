@@ -12,8 +12,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interventions.admission.capture import text_of
-from interventions.admission.environment import environment
+from interventions.admission.capture import environment, text_of
 from interventions.entry import Entry, complete, new_id
 from interventions.errors import ArgumentError
 from interventions.secrets.redaction import redact, redact_text

@@ -16,8 +16,7 @@ from pydantic import (
     ValidationError,
 )
 
-from interventions.admission.capture import capture, text_of
-from interventions.admission.environment import environment
+from interventions.admission.capture import capture, environment, text_of
 from interventions.entry import MOST, InterventionType, Severity, new_id
 from interventions.errors import ArgumentError
 from interventions.times import utc_now

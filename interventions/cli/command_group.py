@@ -168,7 +168,7 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
 def _registered_options() -> dict[str, Any]:
     """None where none are registered, or they cannot be loaded; what needs them says why."""
     from interventions.errors import NoResumerError  # late: most commands have none
-    from interventions.retry.entry_points import OPTIONS_GROUP, registered
+    from interventions.retry.contract import OPTIONS_GROUP, registered
 
     with suppress(NoResumerError):
         return dict(registered(OPTIONS_GROUP, "the options of the resumer") or {})

@@ -32,8 +32,15 @@ from interventions.export import FormName, exported
 from interventions.home import find_home, mark_of, queue_file
 from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
-from interventions.view.groups import Group, entry_view, grouped, marks, single
-from interventions.view.others import SEVERITY_WORDS, last_news
+from interventions.view.groups import (
+    SEVERITY_WORDS,
+    Group,
+    entry_view,
+    grouped,
+    last_news,
+    marks,
+    single,
+)
 
 _POLL_S = 0.25
 
@@ -127,7 +134,7 @@ def show(
     intervention_id: options.Id, home: options.Home = None, as_json: options.AsJson = False
 ) -> None:
     """Everything about one intervention, and the commands to go on."""
-    from interventions.retry.entry_points import has_resumer
+    from interventions.retry.contract import has_resumer
     from interventions.view.description import Kind, describe
 
     queue = the_queue(home)

@@ -39,8 +39,8 @@ from interventions.retry.contract import (
     RetryRequest,
     RetryResult,
     StillOpenError,
+    find_resumer,
 )
-from interventions.retry.entry_points import find_resumer
 from interventions.retry.retries import (
     PATIENCE_S,
     RetriedTurn,
@@ -54,7 +54,7 @@ from interventions.retry.retries import (
 )
 from interventions.secrets.redaction import redact_for_asker, redact_text
 from interventions.storage.disk import keep_draft
-from interventions.view.others import other_failures
+from interventions.view.groups import other_failures
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue

@@ -109,7 +109,7 @@ def with_home(text: str) -> str:
 
 
 def note_others(others: Sequence[MergedFailure]) -> None:
-    from interventions.view.others import other_line
+    from interventions.view.groups import other_line
 
     for row in others[:OTHERS_NOTED]:
         note(f"  {other_line(row)}")

@@ -35,12 +35,10 @@ from interventions.cli.terminal import (
 from interventions.entry import Entry, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
-from interventions.retry.contract import RetryResult, StillOpenError
-from interventions.retry.entry_points import find_resumer
+from interventions.retry.contract import RetryResult, StillOpenError, find_resumer
 from interventions.retry.retries import retry_entry
 from interventions.times import from_text, parse_duration, utc_now
-from interventions.view.groups import entry_view
-from interventions.view.others import other_failures
+from interventions.view.groups import entry_view, other_failures
 
 if TYPE_CHECKING:
     from interventions.queue import ChangeOptions, InterventionQueue

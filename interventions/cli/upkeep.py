@@ -22,10 +22,9 @@ from interventions.cli.terminal import (
     say_to,
     with_home,
 )
-from interventions.health import Health
+from interventions.health import Health, Window
 from interventions.home import find_home
 from interventions.plaintext import clean
-from interventions.trends import Window
 
 _COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
 

@@ -19,10 +19,11 @@ from interventions.retry.contract import (
     RetriedEntry,
     RetryRequest,
     RetryResult,
+    done_with,
+    find_resumer,
 )
-from interventions.retry.entry_points import done_with, find_resumer
 from interventions.secrets.redaction import redact_text
-from interventions.view.others import turns_of_others
+from interventions.view.groups import turns_of_others
 
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue

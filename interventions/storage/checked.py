@@ -14,8 +14,7 @@ from interventions.home import (
     queue_file,
     transitions_file,
 )
-from interventions.storage.queue_file import QueueState, read_state
-from interventions.storage.turn_overflow import may_have_more
+from interventions.storage.queue_file import QueueState, may_have_more, read_state
 
 
 def read_checked(home: Path) -> QueueState | None:

@@ -38,11 +38,14 @@ from interventions.storage.queue_file import (
     content,
     decode,
     encode,
+    is_long,
+    may_have_more,
     read_state,
+    shortened,
     storage_error,
+    with_all_turns,
 )
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
-from interventions.storage.turn_overflow import is_long, may_have_more, shortened, with_all_turns
 from interventions.times import to_text, utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"

@@ -1,7 +1,9 @@
 """The queue file: ordinary JSON, written with one entry a line, and only ever replaced whole.
 
 A line that did not change since the last reading need not be parsed again, which makes a put cheap
-beside other writers. Any other layout of the same JSON is read as well, only slower.
+beside other writers. Any other layout of the same JSON is read as well, only slower. Of the turns
+that an entry blocks the file has the latest; the others are in the error log, which has a line for
+each failure that the entry holds.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import errno
 import os
 import re
 import stat
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +20,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints, is_typeddict
 
-from interventions.entry import Entry, Transition, complete
+from interventions.entry import Entry, MergedFailure, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.storage import jsonl
 from interventions.times import from_text
@@ -27,6 +30,8 @@ REBUILD = "run `interventions doctor`: it rebuilds the queue from the logs"
 _HEAD = b'{"version": 1, "interventions": ['
 # `letters` was written by versions before.
 _KNOWN = ("version", "interventions", "transitions", "failures", "dropped", "admitted", "letters")
+# The turns that an entry of the queue file has at most, and those that stay when it has more.
+MOST_IN_FILE, KEPT = 200, 100
 
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
@@ -237,3 +242,44 @@ def storage_error(verb: str, path: Path, error: OSError) -> StorageError:
         f"cannot {verb} {path}: {error.strerror or error}",
         hint="make room or mend the permissions; `interventions doctor` says which",
     )
+
+
+def may_have_more(entry: Entry) -> bool:
+    """Whether turns of it may be in the log alone."""
+    return len(entry["turns"]) >= KEPT
+
+
+def is_long(entry: Entry) -> bool:
+    return len(entry["turns"]) > MOST_IN_FILE
+
+
+def shortened(entry: Entry) -> Entry:
+    """With its latest turns alone."""
+    kept = entry["turns"][-KEPT:]
+    rows: list[MergedFailure] = [
+        {**row, "turns": [turn for turn in row["turns"] if turn in kept]} if "turns" in row else row
+        for row in entry["merged"]
+    ]
+    return {**entry, "turns": kept, "merged": rows}
+
+
+def with_all_turns(entry: Entry, failures: Iterable[tuple[str, list[int]]]) -> Entry:
+    """From the fingerprint and the turns of each failure that it holds, the oldest first."""
+    turns: list[int] = []
+    by_row: dict[str, list[int]] = defaultdict(list)
+    rows = {row.get("fingerprint") or "" for row in entry["merged"]}
+    for fingerprint, found in failures:
+        others = [turn for turn in found if turn != entry["turn_id"]]
+        turns += others
+        if fingerprint != entry["fingerprint"]:
+            by_row[fingerprint if fingerprint in rows else ""] += others
+    merged: list[MergedFailure] = []
+    for row in entry["merged"]:
+        before = by_row[row.get("fingerprint") or ""]
+        merged.append({**row, "turns": _each_once([*before, *(row.get("turns") or ())])})
+    return {**entry, "turns": _each_once([*turns, *entry["turns"]]), "merged": merged}
+
+
+def _each_once(turns: list[int]) -> list[int]:
+    """A turn that failed again stands where it failed last."""
+    return list(dict.fromkeys(reversed(turns)))[::-1]

@@ -27,7 +27,7 @@ from interventions.entry import (
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import ago
-from interventions.view.others import other_failures, other_line
+from interventions.view.groups import other_failures, other_line
 from interventions.view.ribbon import in_line, phases
 
 TURNS_SHOWN = 12

@@ -1,10 +1,11 @@
-"""Entries as they are shown in short: those that are alike as one row, the words of a row, and an
-entry as JSON. Pure."""
+"""Entries as they are shown in short: those that are alike as one row, the words of a row, an entry
+as JSON, and what entries hold beside their own failure: others, with a fingerprint of their own,
+that were merged into them or counted on them because a limit was reached. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from interventions.entry import (
@@ -14,12 +15,15 @@ from interventions.entry import (
     is_snoozed,
     latest_failure,
     priority,
+    severity_rank,
     short_id,
     state_of,
 )
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.view.others import SEVERITY_WORDS, is_new, other_failures, worst_severity
+
+NEW_FOR = timedelta(minutes=10)
+SEVERITY_WORDS: dict[str, str] = {"critical": "crit", "high": "high", "medium": "med"}
 
 
 class Group(NamedTuple):
@@ -110,3 +114,74 @@ def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
         "worst_of_others": worst_severity(others),
     }
     return {**derived, **entry, **derived}
+
+
+def other_failures(entries: Iterable[Entry]) -> list[MergedFailure]:
+    """Each failure once, the worst and then the latest first; none of the entries' own."""
+    known = list(entries)
+    own = {entry["fingerprint"] for entry in known}
+    found: dict[str, MergedFailure] = {}
+    for entry in known:
+        for row in entry["merged"]:
+            name = row.get("fingerprint") or ""
+            if name and name in own:
+                continue
+            other = found.get(name)
+            found[name] = row if other is None else _together(other, row)
+    latest_first = sorted(found.values(), key=_last_seen, reverse=True)
+    return sorted(latest_first, key=lambda row: severity_rank(row.get("severity")))
+
+
+def _together(one: MergedFailure, two: MergedFailure) -> MergedFailure:
+    later = max(one, two, key=_last_seen)
+    worse = min(one, two, key=lambda row: severity_rank(row.get("severity")))
+    return {
+        **later,
+        "severity": worse.get("severity", ""),
+        "count": one.get("count", 1) + two.get("count", 1),
+        "turns": [*(one.get("turns") or ()), *(two.get("turns") or ())],
+    }
+
+
+def worst_severity(others: list[MergedFailure]) -> str | None:
+    return next((row["severity"] for row in others if "severity" in row), None)
+
+
+def other_line(row: MergedFailure) -> str:
+    """`crit 3 x planner HTTPStatusError: 401 Unauthorized`"""
+    severity = SEVERITY_WORDS.get(row.get("severity") or "", "")
+    again = "REGRESSION" if row.get("regression_of") else ""
+    return one_line(f"{severity} {row.get('count', 1)} x {again} {other_words(row)}")
+
+
+def other_words(row: MergedFailure) -> str:
+    """`planner HTTPStatusError: 401 Unauthorized`"""
+    message = (row.get("sample") or {}).get("error_message") or ""
+    what = f"{row.get('phase', '')} {row.get('error_type', '')}{': ' if message else ''}{message}"
+    return one_line(what)
+
+
+def turns_of_others(entry: Entry) -> set[int]:
+    """Turns of the entry that did not fail with its own failure, so that its fix is not theirs."""
+    found = set[int]()
+    for row in other_failures([entry]):
+        found.update(row.get("turns") or ())
+        found.add((row.get("sample") or {}).get("turn_id") or 0)
+    return found - {0, entry["turn_id"]}
+
+
+def last_news(entry: Entry) -> str:
+    """When something happened in it that nobody can know of: its own failure the first time, or
+    another one at any time. ISO text."""
+    return max([entry["created_at"], *map(_last_seen, other_failures([entry]))])
+
+
+def is_new(entry: Entry, now: datetime) -> bool:
+    try:
+        return now - from_text(last_news(entry)) < NEW_FOR
+    except ValueError:  # of a row that was written by hand
+        return False
+
+
+def _last_seen(row: MergedFailure) -> str:
+    return str(row.get("last_seen") or "")

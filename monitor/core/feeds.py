@@ -12,13 +12,13 @@ from typing import Any, cast
 
 from interventions.entry import Entry, closed_at
 from interventions.errors import NoResumerError, NotFoundError, QueueError
+from interventions.health import Trends, Window
 from interventions.home import error_log
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.retry.entry_points import LiveTurn, TurnReader, find_turn_reader
+from interventions.retry.contract import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import lines, parse_line
-from interventions.trends import Trends, Window
 from monitor.core.looked import Look
 from monitor.core.snapshot import Clock, Pulse
 from monitor.core.source import Source

@@ -15,7 +15,7 @@ from interventions.entry import Entry
 from interventions.home import replace_private, state_folder
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.view.others import last_news
+from interventions.view.groups import last_news
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 

@@ -13,8 +13,7 @@ from interventions.entry import Entry, MergedFailure, is_open, severity_rank, wo
 from interventions.errors import QueryError
 from interventions.plaintext import one_line
 from interventions.times import to_text
-from interventions.view.groups import Group, grouped, single
-from interventions.view.others import is_new, last_news, other_words
+from interventions.view.groups import Group, grouped, is_new, last_news, other_words, single
 from interventions.view.query import Query, parse
 from monitor.core.looked import Look
 from monitor.core.snapshot import Snapshot

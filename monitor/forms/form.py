@@ -24,7 +24,7 @@ from textual.widgets import Button, Footer, Input, Static
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of, turn_context
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
-from interventions.view.others import other_failures, other_line
+from interventions.view.groups import other_failures, other_line
 from monitor.core.app_state import (
     AppState,
     Change,

@@ -25,8 +25,15 @@ from textual.widgets import Button, Footer, Static
 from interventions.entry import Entry
 from interventions.errors import NoResumerError
 from interventions.plaintext import one_line
-from interventions.retry.contract import BegunCall, CallDecision, RetryRequest
-from interventions.retry.entry_points import LiveTurn, done_with, find_resumer, find_turn_reader
+from interventions.retry.contract import (
+    BegunCall,
+    CallDecision,
+    LiveTurn,
+    RetryRequest,
+    done_with,
+    find_resumer,
+    find_turn_reader,
+)
 from interventions.retry.retries import RetriedTurn, result_lines, retry, tally
 from monitor.core.app_state import VIA, Change, InputError
 from monitor.core.feeds import foreign_error, redacted

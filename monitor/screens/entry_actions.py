@@ -16,7 +16,7 @@ from interventions.errors import NoResumerError, QueueError
 from interventions.home import SETTINGS_FILE
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
-from interventions.retry.entry_points import LiveTurn, find_resumer, has_resumer
+from interventions.retry.contract import LiveTurn, find_resumer, has_resumer
 from interventions.times import ago
 from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop

@@ -10,8 +10,7 @@ from textual.content import Content
 from interventions.entry import Entry, closed_at, short_id, turn_context
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.view.groups import Group, marks, single
-from interventions.view.others import worst_severity
+from interventions.view.groups import Group, marks, single, worst_severity
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, short_number
 from monitor.screens.tab import Tab, message, severity_cell, severity_style, trouble_message

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 
 from interventions.entry import Entry, is_open
 from interventions.errors import QueueError
-from interventions.trends import Window
+from interventions.health import Window
 from monitor.core.app_state import AppState
 from monitor.core.feeds import Feed, changes_since, feed_reader, pulse_reader
 from monitor.core.looked import Look

@@ -11,8 +11,8 @@ from typing import ClassVar
 from textual.content import Content
 
 from interventions.entry import Entry, turns_of
-from interventions.retry.entry_points import LiveTurn
-from interventions.view.others import SEVERITY_WORDS
+from interventions.retry.contract import LiveTurn
+from interventions.view.groups import SEVERITY_WORDS
 from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from interventions.entry import complete
+from interventions.health import Cause
 from interventions.plaintext import one_line
 from interventions.times import to_text
-from interventions.trends import Cause
 from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, Row, short_number
 from monitor.screens.tab import Tab, severity_cell

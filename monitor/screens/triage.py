@@ -16,7 +16,7 @@ from textual.widgets import ContentSwitcher, Input
 
 from interventions.entry import Entry
 from interventions.errors import QueryError
-from interventions.trends import Window
+from interventions.health import Window
 from monitor.core.app_state import AppState
 from monitor.core.links import Place, Subject
 from monitor.core.looked import Look, read_look, since_last_look, write_look

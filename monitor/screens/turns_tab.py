@@ -7,7 +7,7 @@ from datetime import datetime
 
 from interventions.entry import Entry, complete
 from interventions.plaintext import one_line
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.times import from_text, short_duration, to_text
 from interventions.view.query import Query
 from interventions.view.ribbon import phases

@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.widget import Widget
 
 from interventions.entry import SEVERITIES
+from interventions.health import Cause, Trends
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
-from interventions.trends import Cause, Trends
 from monitor.core.rows import cut, short_number
 from monitor.widgets.part import Part
 

@@ -13,7 +13,7 @@ from typing import Any
 from textual.content import Content
 
 from interventions.plaintext import clean, one_line
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.secrets.redaction import redact_text
 from interventions.times import from_text
 from interventions.view.ribbon import Phase, Status, phases, took_text

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from interventions.retry.entry_points import lost_turns
+from interventions.retry.contract import lost_turns
 from tests.answers import QUESTION, Turns, open_entries, renumbered, scripted_flow
 from unified_flow.cli.turns import show_turn
 from unified_flow.engine.ephemeral_turns import EphemeralTurns

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.cli.main import app
+from interventions.cli import app
 from interventions.entry import is_open
 from interventions.errors import ConflictError, NotFoundError
 from interventions.recovery import recover

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interventions.errors import QueueError
-from interventions.retry.entry_points import TurnReader, find_turn_reader
+from interventions.retry.contract import TurnReader, find_turn_reader
 from tests.answers import DRAFT, QUESTION, scripted_flow
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES

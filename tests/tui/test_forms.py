@@ -16,7 +16,7 @@ from textual.widgets import Button
 from interventions import InterventionQueue
 from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
-from interventions.retry import entry_points, retries
+from interventions.retry import contract, retries
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import from_text, utc_now
 from monitor.app import Monitor
@@ -316,7 +316,7 @@ class Resumer:
 
 
 class Reader:
-    def latest(self, home: Path, limit: int) -> list[entry_points.LiveTurn]:
+    def latest(self, home: Path, limit: int) -> list[contract.LiveTurn]:
         return [
             {
                 "turn_id": 1,
@@ -328,7 +328,7 @@ class Reader:
             }
         ]
 
-    def turn(self, home: Path, turn_id: int) -> entry_points.LiveTurn | None:
+    def turn(self, home: Path, turn_id: int) -> contract.LiveTurn | None:
         return self.latest(home, 1)[0]
 
 
@@ -337,7 +337,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Entry points as an installed program registers them."""
     points = [
         EntryPoint("mine", f"{__name__}:Resumer", "interventions.resumers"),
-        EntryPoint("mine", f"{__name__}:Reader", entry_points.TURNS_GROUP),
+        EntryPoint("mine", f"{__name__}:Reader", contract.TURNS_GROUP),
     ]
 
     def found(*, group: str) -> EntryPoints:

@@ -17,7 +17,7 @@ import pytest
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.times import utc_now
 from monitor.app import Monitor
 from tests.tui.scene import paste, put, turn, until

@@ -17,7 +17,7 @@ from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
 from interventions.errors import SettingsError
 from interventions.home import emergency_log
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.settings import MonitorSettings, settings_of
 from interventions.times import utc_now
 from interventions.view.query import parse

@@ -14,8 +14,7 @@ from textual.widgets import Input
 from interventions import InterventionQueue
 from interventions.entry import short_id
 from interventions.home import SETTINGS_FILE
-from interventions.retry.contract import RetryRequest, RetryResult
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn, RetryRequest, RetryResult
 from monitor.app import Monitor
 from tests.tui.scene import paste, put, turn, until
 from tests.tui.seen import current, problem, reading, rows, text, told, top, triage

@@ -21,7 +21,7 @@ from textual.widgets import Footer
 
 from interventions import InterventionQueue
 from interventions.home import error_log_folder, queue_file
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.times import to_text
 from monitor.app import Monitor, screen_svg
 from monitor.core.snapshot import Background, Snapshot

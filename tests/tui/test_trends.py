@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from interventions import InterventionQueue
+from interventions.health import Window, trends
 from interventions.storage.store import FailureCount
-from interventions.trends import Window, trends
 from monitor.app import Monitor
 from monitor.widgets.trends_view import chart
 from tests.tui.scene import NOW, put, until

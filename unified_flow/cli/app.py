@@ -11,8 +11,8 @@ import click
 import typer
 from typer.core import TyperCommand
 
+from interventions.cli import app as interventions
 from interventions.cli.command_group import HELP_OPTIONS, CommandGroup
-from interventions.cli.main import app as interventions
 from unified_flow.cli.exits import exits
 
 

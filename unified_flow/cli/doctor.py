@@ -15,7 +15,7 @@ from interventions.cli.terminal import Code, say
 from interventions.errors import QueueError
 from interventions.home import LOG_FOLDER, make_private_folder, state_folder
 from interventions.plaintext import for_home
-from interventions.retry.entry_points import lost_turns
+from interventions.retry.contract import lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
 from unified_flow.cli.recovery import ALL as RECOVER_ALL

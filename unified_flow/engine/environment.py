@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from interventions.admission.environment import environment, passing_environment
+from interventions.admission.capture import environment, passing_environment
 from unified_flow.engine.services import Services
 from unified_flow.errors import RecipeError
 from unified_flow.phases import NAMES

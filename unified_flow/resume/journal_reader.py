@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interventions.entry import Entry, short_id
 from interventions.errors import ConflictError, NotFoundError
-from interventions.retry.entry_points import LiveTurn, TurnReader
+from interventions.retry.contract import LiveTurn, TurnReader
 from interventions.times import to_text
 from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import RetrievalError

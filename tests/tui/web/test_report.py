@@ -10,9 +10,9 @@ import pytest
 from freezegun import freeze_time
 
 from interventions import InterventionQueue
+from interventions.health import Window
 from interventions.report import report
 from interventions.report_page import as_html
-from interventions.trends import Window
 from tests.tui.scene import NOW, put
 from tests.tui.web.cdp import Browser
 

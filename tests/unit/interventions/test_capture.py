@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionRequest
-from interventions.admission.capture import capture
-from interventions.admission.environment import environment, is_dirty
+from interventions.admission.capture import capture, environment, is_dirty
 
 
 def _boom() -> None:

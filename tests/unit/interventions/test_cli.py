@@ -22,7 +22,7 @@ from interventions.cli import app
 from interventions.cli.terminal import code_of
 from interventions.errors import NoResumerError
 from interventions.home import history_index, queue_file
-from interventions.retry import entry_points
+from interventions.retry import contract
 
 Run = Callable[..., Result]
 
@@ -351,9 +351,9 @@ def test_expected_version(queue, make, run: Run) -> None:
 
 
 def test_retry_says_that_nothing_can_continue_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_points, "RESUMERS_GROUP", "group.that.nobody.registers")
+    monkeypatch.setattr(contract, "RESUMERS_GROUP", "group.that.nobody.registers")
     with pytest.raises(NoResumerError, match="nothing that is installed") as raised:
-        entry_points.find_resumer()
+        contract.find_resumer()
     assert "group.that.nobody.registers" in raised.value.hint
     assert code_of(raised.value) == 2
 
@@ -363,7 +363,7 @@ def test_show_recommends_a_retry_only_where_something_can_do_it(
 ) -> None:
     name = short(queue.put(make()).intervention_id)
     assert f"interventions retry {name}" in run("show", name).stdout
-    monkeypatch.setattr(entry_points, "RESUMERS_GROUP", "group.that.nobody.registers")
+    monkeypatch.setattr(contract, "RESUMERS_GROUP", "group.that.nobody.registers")
     shown = run("show", name).stdout
     assert f"interventions resolve {name}" in shown
     assert "interventions retry" not in shown

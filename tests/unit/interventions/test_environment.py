@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interventions.admission.environment import head_commit
+from interventions.admission.capture import head_commit
 
 WHO = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.cli.main import COMMANDS
+from interventions.cli import COMMANDS
 from interventions.entry import short_id
 from interventions.home import queue_file
 from interventions.plaintext import _NAMES

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from interventions import CorruptQueueError, InterventionQueue, StorageError
-from interventions.cli.main import app
+from interventions.cli import app
 from interventions.doctor import examine
 from interventions.home import (
     archive_file,

@@ -14,11 +14,10 @@ from interventions import InterventionQueue
 from interventions.admission.notifications import message
 from interventions.cli import app
 from interventions.entry import complete
-from interventions.retry import entry_points, retries
+from interventions.retry import contract, retries
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import utc_now
-from interventions.view.groups import grouped, marks, single
-from interventions.view.others import other_failures, turns_of_others
+from interventions.view.groups import grouped, marks, other_failures, single, turns_of_others
 from interventions.view.query import parse
 from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
@@ -171,7 +170,7 @@ def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             return RetryResult(request.turn_id, "answered")
 
     monkeypatch.setattr(retries, "find_resumer", Resumer)
-    monkeypatch.setattr(entry_points, "find_resumer", Resumer)
+    monkeypatch.setattr(contract, "find_resumer", Resumer)
     return turns
 
 

@@ -30,8 +30,7 @@ from interventions import (
     intervene,
     resolve_intervention,
 )
-from interventions.cli import app
-from interventions.cli.main import COMMANDS
+from interventions.cli import COMMANDS, app
 from interventions.doctor import examine
 from interventions.entry import complete
 from interventions.home import queue_file, transitions_file

@@ -10,8 +10,7 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.errors import ConflictError, NoResumerError
-from interventions.retry.contract import RetryRequest, StillOpenError
-from interventions.retry.entry_points import find_resumer
+from interventions.retry.contract import RetryRequest, StillOpenError, find_resumer
 from interventions.retry.retries import retry, retry_entry
 
 Install = Callable[[str], None]

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interventions import InterventionQueue, InterventionRequest
+from interventions.health import Window, trends
 from interventions.home import error_log_folder, history_index
 from interventions.storage.store import EntryFigures, FailureCount
 from interventions.times import to_text
-from interventions.trends import Window, trends
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 

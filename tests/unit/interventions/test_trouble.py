@@ -273,8 +273,8 @@ def as_nobody(code: str, home: Path) -> subprocess.CompletedProcess[str]:
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
         import tomllib, pathlib
-        import interventions.admission.request, interventions.admission.environment
-        interventions.admission.environment.environment(pathlib.Path("/"))
+        import interventions.admission.request, interventions.admission.capture
+        interventions.admission.capture.environment(pathlib.Path("/"))
         if os.getuid() == 0:
             os.setgroups([])
             os.setgid(65534)

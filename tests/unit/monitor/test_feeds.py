@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any, cast
 
-from interventions.retry.entry_points import LiveTurn
+from interventions.retry.contract import LiveTurn
 from interventions.times import to_text
 from monitor.core.feeds import redacted
 from monitor.widgets.part import text_of
