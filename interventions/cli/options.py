@@ -199,11 +199,11 @@ def the_queue(home: Path | None) -> InterventionQueue:
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries; those of the file without loading what writing needs."""
     from interventions.cli.terminal import note
-    from interventions.settings import shared_settings
+    from interventions.settings import SharedSettings, settings_of
     from interventions.storage.checked import read_checked
 
     place = the_home(home)
-    state = None if shared_settings(place).database_url_env else read_checked(place)
+    state = None if settings_of(place, SharedSettings).database_url_env else read_checked(place)
     if state is None:
         from interventions.storage.registry import store_at  # late: it loads SQLite
 

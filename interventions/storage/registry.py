@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from interventions.errors import SettingsError
-from interventions.settings import shared_settings
+from interventions.settings import SharedSettings, settings_of
 from interventions.storage.file_store import FileStore
 from interventions.storage.store import Store
 
@@ -18,7 +18,7 @@ STORES_GROUP = "interventions.stores"
 
 def store_at(home: Path) -> Store:
     """Raises SettingsError."""
-    if not shared_settings(home).database_url_env:
+    if not settings_of(home, SharedSettings).database_url_env:
         return FileStore(home)
     from importlib.metadata import entry_points
 

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from interventions import InterventionQueue, InterventionRequest
-from interventions.cli.main import app
+from interventions.cli import app
 from interventions.doctor import examine
 from interventions.entry import is_open
 from interventions.errors import JoinedPutError, StorageError

@@ -19,9 +19,14 @@ from interventions.entry import Entry, complete
 from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.jsonl import decode
-from interventions.storage.queue_file import QueueState
+from interventions.storage.queue_file import (
+    QueueState,
+    is_long,
+    may_have_more,
+    shortened,
+    with_all_turns,
+)
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
-from interventions.storage.turn_overflow import is_long, may_have_more, shortened, with_all_turns
 from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.shared.database import (
     Connection,
