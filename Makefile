@@ -54,12 +54,13 @@ clean: ## remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/run.stamp: pyproject.toml constraints.txt
-	@echo "setting up $(VENV) ..." >&2
+	@echo "setting up $(VENV): a virtual environment with what pyproject.toml names, once; half a minute ..." >&2
 	@test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp
+	@echo "adding what the tests and checks need; a minute ..." >&2
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
