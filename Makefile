@@ -11,7 +11,7 @@ DATASET ?=
 export Q DOCS WEIGHTS DATASET
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test corpora lint types bench browser soak weights eval-model clean
+.PHONY: help ask test corpora package lint licences types bench browser soak weights eval-model clean
 
 help: ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,15 @@ test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 corpora: $(VENV)/dev.stamp $(VENV)/corpora.stamp ## the tests that read whole documentations (25 MB are fetched)
 	@$(RUN)/pytest -n 2 -q -m corpora tests/corpora
 
+package: $(VENV)/dev.stamp ## build the wheel and the sdist, and try them in an environment of their own
+	@$(RUN)/pytest -q -m packaging tests/packaging
+
 lint: $(VENV)/dev.stamp ## ruff, mypy and the layers
 	@$(RUN)/ruff check . && $(RUN)/ruff format --check . && $(RUN)/mypy && $(RUN)/lint-imports
+
+licences: $(VENV)/dev.stamp ## write docs/licences.md anew
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[notify]'
+	@$(RUN)/python docs/licences.py
 
 types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compiled (needs Node)
 	@$(RUN)/python clients/typescript/openapi.py > clients/typescript/openapi.json

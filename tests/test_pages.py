@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,18 @@ def test_every_link_and_every_named_file_is_there(page: Path) -> None:
     ]
     missing += [name for name in named(text) if not is_there(name)]
     assert missing == []
+
+
+def test_every_package_that_is_required_has_its_licence() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needs = chain(
+        project["dependencies"], *(extras[each] for each in extras.keys() - {"dev", "docs"})
+    )
+    names = {re.split(r"[\[><=]", each)[0].lower().replace("_", "-") for each in needs}
+    page = (ROOT / "docs/licences.md").read_text().lower().replace("_", "-")
+    missing = [name for name in names if f"| {name} |" not in page]
+    assert missing == [], "make licences"
 
 
 def test_every_benchmark_is_in_their_table() -> None:
