@@ -135,10 +135,11 @@ def bare(upstream: str, record: Path, *, spread: bool) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from unified_flow.servers.connection_pool import new_client
+    from unified_flow.servers.connection_pool import new_transport
 
     requests = [line.encode() for line in record.read_text().splitlines()]
-    client = new_client(upstream) if spread else httpx.AsyncClient(timeout=None)
+    transport = new_transport(upstream) if spread else None
+    client = httpx.AsyncClient(transport=transport, timeout=None)
     app = FastAPI()
 
     @app.post("/query")

@@ -213,6 +213,7 @@ def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFie
 
 
 @cache
+@cache
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -14,7 +14,7 @@ from starlette.types import Receive
 from unified_flow.api import problems
 from unified_flow.api.problems import CLIENT_CLOSED, ProblemError
 from unified_flow.lib.threads import ended
-from unified_flow.turns.events import ModelCalled, ModelFailed, Observed
+from unified_flow.turns.events import Observed
 
 T = TypeVar("T")
 TIMEOUTS = ("ReadTimeout", "ConnectTimeout", "PoolTimeout", "WriteTimeout")
@@ -40,9 +40,9 @@ class Progress:
 
         def observe(event: Observed) -> None:
             self._last[turn] = monotonic()
-            if isinstance(event, ModelCalled):
+            if event.event == "model_called":
                 self._timeouts = 0
-            elif isinstance(event, ModelFailed) and event.error_type in TIMEOUTS:
+            elif event.event == "model_failed" and event.error_type in TIMEOUTS:
                 self._timeouts += 1
                 self._timed_out_at = monotonic()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -79,14 +80,24 @@ class Services:
         """Where the project's own recipes are, if it has any."""
         return self.settings.recipes or self.home / "recipes"
 
-    def recipe(self, phase: str) -> Recipe:
-        """Raises RecipeError, also if the folder that the settings name is not there."""
-        own = self.recipes if self.recipes.is_dir() else None
-        if own is None and (named := self.settings.recipes) is not None:
+    def own_recipes(self) -> Path | None:
+        """Where they are now, if anywhere. Raises RecipeError if the folder that the settings name
+        is not there."""
+        if os.path.isdir(self.recipes):  # noqa: PTH112 - in every turn
+            return self.recipes
+        if (named := self.settings.recipes) is not None:
             raise RecipeError(
                 f"{named}:1: there is no such folder of recipes",
                 hint="mend the setting `recipes`",
             )
+        return None
+
+    def recipe(self, phase: str) -> Recipe:
+        """Raises RecipeError as `own_recipes` does, and for one that cannot be read."""
+        return self.recipe_among(self.own_recipes(), phase)
+
+    def recipe_among(self, own: Path | None, phase: str) -> Recipe:
+        """For a caller that reads several. Raises RecipeError."""
         found = recipe.load(phase, own)
         return recipe.load(phase, own, small=True) if self.models.is_small(found.head) else found
 

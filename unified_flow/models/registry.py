@@ -49,9 +49,8 @@ class ModelRegistry:
         return choice.role != "none" and name != EMBEDDED and self._settings.is_small(name)
 
     def _mapped(self, choice: ModelChoice) -> str | None:
-        roles = self._settings.roles
-        of_role = {"reflex": roles.reflex, "mind": roles.mind, "voice": roles.voice}
-        return choice.model or of_role.get(choice.role)
+        of_role: str | None = getattr(self._settings.roles, choice.role, None)
+        return choice.model or of_role
 
     def of_phase(self, choice: ModelChoice, *, by_rules: bool | None = None) -> Model:
         """Raises ConfigError if the model is not configured or its key cannot be had."""

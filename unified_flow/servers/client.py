@@ -24,7 +24,7 @@ from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
 from unified_flow.lib.trace_context import HEADER, traceparent
-from unified_flow.servers.connection_pool import new_client
+from unified_flow.servers.connection_pool import new_transport
 
 Error = TypeVar("Error", bound=httpx.HTTPError)
 
@@ -42,6 +42,11 @@ LARGER_CONTEXT = _HINTS["larger_context"]
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 _REASON_BYTES = 64 * 1024
 _REASON_S = 2.0
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": f"python-httpx/{httpx.__version__}",
+}
 _EXAMPLE = "http://127.0.0.1:8080/v1"
 
 
@@ -66,7 +71,7 @@ class ServerClient:
         self.larger_context = larger_context
         self._target = f"{model} at {self.endpoint}"
         self._key = SecretStr(api_key) if api_key else None
-        self._connected: tuple[asyncio.AbstractEventLoop, httpx.AsyncClient] | None = None
+        self._connected: tuple[asyncio.AbstractEventLoop, httpx.AsyncBaseTransport] | None = None
         self._urls: dict[str, httpx.URL] = {}
 
     async def request(
@@ -84,8 +89,7 @@ class ServerClient:
         as it arrives. Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
         deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
         """
-        client = self._client()
-        request = client.build_request(
+        request = httpx.Request(
             method,
             self._url(path),
             content=None if payload is None else json.dumps(payload).encode("ascii"),
@@ -94,7 +98,8 @@ class ServerClient:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                response = await client.send(request, stream=True, follow_redirects=False)
+                response = await self._transport().handle_async_request(request)
+                response.request = request
                 try:
                     if response.is_success:
                         return response, await self._body(response, on_chunk)
@@ -129,10 +134,10 @@ class ServerClient:
             return body
         return body.replace(self.secret.encode(), b"[redacted]")
 
-    def _client(self) -> httpx.AsyncClient:
+    def _transport(self) -> httpx.AsyncBaseTransport:
         loop = asyncio.get_running_loop()
         if self._connected is None or self._connected[0] is not loop:
-            self._connected = loop, new_client(self.base_url)
+            self._connected = loop, new_transport(self.base_url)
         return self._connected[1]
 
     def _url(self, path: str) -> httpx.URL:
@@ -143,7 +148,7 @@ class ServerClient:
         return self._urls[path]
 
     def _headers(self, has_body: bool) -> dict[str, str]:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        headers = {**_HEADERS}
         if has_body:
             headers["Content-Type"] = "application/json"
         if self.secret:

@@ -1,41 +1,49 @@
 """How model servers are connected to.
 
-`AsyncClient()` costs 16 ms, nearly all of it the certificates of the SSL context. They are
-loaded once, and only when an https address is asked for; a client then costs 0.3 ms.
+An SSL context costs 15 ms, nearly all of it the certificates. They are loaded once, and only when
+an https address is asked for.
 
 One pool of connections is slow with many: before and after each request httpcore looks at every
-pair of idle ones, and asks the socket of each. So each concurrent call has a pool of its own.
+pair of idle ones, and asks the socket of each. So each concurrent call has a connection of its own,
+and neither a pool nor httpx's client stands above it.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from urllib.request import getproxies
 
+import httpcore
 import httpx
 
+KEPT_IDLE_S = 5.0  # as httpx keeps them: shorter than servers do
+_PORTS = {"http": 80, "https": 443}
+# httpx has each of them, and what derives from them, under the same name.
+_ERRORS = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+)
 
-def new_client(base_url: httpx.URL | str) -> httpx.AsyncClient:
-    """A client of one's own for servers like `base_url`; its maker closes it.
+
+def new_transport(base_url: httpx.URL | str) -> httpx.AsyncBaseTransport:
+    """A way of one's own to the server of `base_url` and to no other; its maker closes it.
 
     It follows no redirects (they would carry the key elsewhere) and has no time-outs of its
     own: a call has one deadline as a whole. Proxies of the environment are not used for
     loopback addresses.
     """
     url = httpx.URL(base_url)
-    verify = context_for(url)
-    direct = is_loopback(url.host) or not getproxies()
-    return httpx.AsyncClient(
-        # httpx asks no proxy of the environment once it is given a transport.
-        transport=SpreadTransport(verify) if direct else None,
-        verify=verify,
-        trust_env=not is_loopback(url.host),
-        follow_redirects=False,
-        timeout=None,
-    )
+    verify = trusted_context() if url.scheme == "https" else _plain_context()
+    if is_loopback(url.host) or not getproxies():
+        return SpreadTransport(url, verify)
+    return _ByProxy(verify)
 
 
 def is_loopback(host: str) -> bool:
@@ -45,10 +53,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def context_for(url: httpx.URL) -> ssl.SSLContext:
-    return trusted_context() if url.scheme == "https" else _plain_context()
 
 
 @cache
@@ -64,48 +68,102 @@ def _plain_context() -> ssl.SSLContext:
 
 
 class SpreadTransport(httpx.AsyncBaseTransport):
-    """A call takes the pool that became free last, so that a few calls keep few connections."""
+    """A call takes the connection that became free last, so that a few calls keep few."""
 
-    def __init__(self, verify: ssl.SSLContext) -> None:
+    def __init__(self, url: httpx.URL, verify: ssl.SSLContext) -> None:
+        port = url.port or _PORTS[url.scheme]
+        self._origin = httpcore.Origin(url.raw_scheme, url.raw_host, port)
         self._verify = verify
-        self._pools: list[httpx.AsyncHTTPTransport] = []
-        self._free: list[httpx.AsyncHTTPTransport] = []
+        self._open: set[httpcore.AsyncHTTPConnection] = set()
+        self._free: list[httpcore.AsyncHTTPConnection] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if not self._free:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
-            self._free.append(httpx.AsyncHTTPTransport(verify=self._verify, limits=limits))
-            self._pools.append(self._free[0])
-        pool = self._free.pop()
-        release = partial(self._free.append, pool)
+        url, origin = request.url, self._origin
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        asked = httpcore.Request(
+            request.method,
+            httpcore.URL(
+                scheme=origin.scheme, host=origin.host, port=origin.port, target=url.raw_path
+            ),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        connection = await self._connection()
         try:
-            response = await pool.handle_async_request(request)
+            with _errors_of_httpx():
+                response = await connection.handle_async_request(asked)
         except BaseException:
-            release()
+            self._open.discard(connection)  # which httpcore has closed
             raise
-        assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Released(response.stream, release)
-        return response
+        return httpx.Response(
+            response.status,
+            headers=response.headers,
+            stream=_Released(response, partial(self._release, connection)),
+            extensions=response.extensions,
+        )
+
+    async def _connection(self) -> httpcore.AsyncHTTPConnection:
+        while self._free:
+            connection = self._free.pop()
+            if not connection.has_expired():
+                return connection
+            self._open.discard(connection)
+            await connection.aclose()
+        connection = httpcore.AsyncHTTPConnection(
+            self._origin, self._verify, keepalive_expiry=KEPT_IDLE_S
+        )
+        self._open.add(connection)
+        return connection
+
+    def _release(self, connection: httpcore.AsyncHTTPConnection) -> None:
+        if connection.is_idle():
+            self._free.append(connection)
+        else:
+            self._open.discard(connection)
 
     async def aclose(self) -> None:
-        for pool in self._pools:
-            await pool.aclose()
+        for connection in tuple(self._open):
+            await connection.aclose()
 
 
 class _Released(httpx.AsyncByteStream):
     """Ends the call once its response is closed."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, release: Callable[[], None]) -> None:
-        self._stream = stream
+    def __init__(self, response: httpcore.Response, release: Callable[[], None]) -> None:
+        self._response = response
         self._release = release
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._stream:
-            yield part
+        with _errors_of_httpx():
+            async for part in self._response.aiter_stream():
+                yield part
 
     async def aclose(self) -> None:
         release, self._release = self._release, lambda: None
         try:
-            await self._stream.aclose()
+            await self._response.aclose()
         finally:
             release()
+
+
+class _ByProxy(httpx.AsyncBaseTransport):
+    """Over the proxies of the environment, which only httpx's client knows how to choose."""
+
+    def __init__(self, verify: ssl.SSLContext) -> None:
+        self._client = httpx.AsyncClient(verify=verify, timeout=None)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await self._client.send(request, stream=True, follow_redirects=False)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+@contextmanager
+def _errors_of_httpx() -> Iterator[None]:
+    try:
+        yield
+    except _ERRORS as exc:
+        same: type[httpx.TransportError] = getattr(httpx, type(exc).__name__)
+        raise same(str(exc)) from exc

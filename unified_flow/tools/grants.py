@@ -46,6 +46,9 @@ class _File(BaseModel):
     grants: tuple[Grant, ...] = ()
 
 
+_NO_FILE = _File()
+
+
 def grants_of(home: Path) -> GrantStore:
     return GrantStore(state_folder(home) / "grants.json")
 
@@ -90,7 +93,7 @@ class GrantStore:
         try:
             return _File.model_validate_json(self.path.read_bytes())
         except FileNotFoundError:
-            return _File()
+            return _NO_FILE
         except (OSError, ValidationError) as exc:
             raise ConfigError(
                 f"what tools may do cannot be read from {self.path}: {str(exc).splitlines()[0]}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Literal
 
 from unified_flow.config.tool_names import HUMAN_ASK, INTERNET_RESEARCH
@@ -190,8 +191,9 @@ def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
     )
 
 
+@lru_cache(maxsize=1024)
 def decide(
-    name: str, access: frozenset[Access], *, allow: Iterable[str], deny: Iterable[str]
+    name: str, access: frozenset[Access], *, allow: tuple[str, ...], deny: tuple[str, ...]
 ) -> PermissionDecision:
     """By the settings alone; `allow` and `deny` are patterns such as `memory.*`."""
     if (pattern := _matching(name, deny)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import unicodedata
 from collections.abc import Sequence
@@ -17,7 +18,9 @@ from unified_flow.turns.results import PriorTurn
 MAX_QUESTION_CHARS = 2000
 MAX_ID_CHARS = 200
 ONE_QUESTION = "ask_"  # the beginning of a session's id where a question named none
-ALLOWED_CONTROLS = "\n\r\t"
+# Controls but for \t, \n and \r, and halves of surrogate pairs.
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_FIRST_SURROGATE = 0xD800
 Channel = Literal["chat", "comment"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
@@ -56,7 +59,7 @@ def checked_id(value: str, field: str) -> str:
     _refuse_unreadable(value, field, field)
     # A name with invisible characters is not the one it seems, and a line break would begin a new
     # line in a log.
-    if any(unicodedata.category(each) in _UNSEEN for each in value):
+    if not value.isprintable() and any(unicodedata.category(each) in _UNSEEN for each in value):
         raise InputError(f"{field} must not hold line breaks or unseen characters", field=field)
     return value
 
@@ -96,16 +99,15 @@ def checked_channel(value: str | None) -> Channel | None:
 
 
 def _refuse_unreadable(text: str, field: str, what: str) -> None:
-    for place, character in enumerate(text):
-        kind = unicodedata.category(character)
-        if kind == "Cs" or (kind == "Cc" and character not in ALLOWED_CONTROLS):
-            name = "half a surrogate pair" if kind == "Cs" else "a control character"
-            raise InputError(
-                f"{what} holds {name} (U+{ord(character):04X}) at character {place + 1}",
-                field=field,
-                reason="question_unreadable" if field == "query" else "field_wrong",
-                hint="binary data cannot be asked; send text in UTF-8",
-            )
+    if found := _UNREADABLE.search(text):
+        code = ord(found[0])
+        name = "half a surrogate pair" if code >= _FIRST_SURROGATE else "a control character"
+        raise InputError(
+            f"{what} holds {name} (U+{code:04X}) at character {found.start() + 1}",
+            field=field,
+            reason="question_unreadable" if field == "query" else "field_wrong",
+            hint="binary data cannot be asked; send text in UTF-8",
+        )
 
 
 def new_request_id() -> str:

@@ -17,11 +17,12 @@ def changed(record: T, **changes: Any) -> T:
     beside its disk (benchmarks/turn.py). A name that is no field is a mistake, as it is there.
     """
     fields = record.__dict__
-    if not changes.keys() <= fields.keys():
+    merged = fields | changes
+    if len(merged) > len(fields):
         unknown = ", ".join(sorted(changes.keys() - fields.keys()))
         raise TypeError(f"{type(record).__name__} has no field {unknown}")
     new: T = object.__new__(type(record))
-    object.__setattr__(new, "__dict__", fields | changes)
+    object.__setattr__(new, "__dict__", merged)
     return new
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 
+import httpcore
 import httpx
 import pytest
 
@@ -10,7 +11,7 @@ from tests.servers.model_server import Connection, ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers.connection_pool import is_loopback, new_client, trusted_context
+from unified_flow.servers.connection_pool import is_loopback, new_transport, trusted_context
 
 PORTS: set[int] = set()
 
@@ -88,7 +89,7 @@ def connections(calls: int, *, at_once: bool) -> int:
     PORTS.clear()
 
     async def run(url: str) -> None:
-        async with new_client(url) as client:
+        async with httpx.AsyncClient(transport=new_transport(url)) as client:
 
             async def call() -> None:
                 (await client.get(f"{url}/models")).raise_for_status()
@@ -113,14 +114,28 @@ def test_a_hundred_and_fifty_calls_at_once_are_answered() -> None:
     assert connections(150, at_once=True) > 1
 
 
-def test_a_call_that_fails_gives_its_place_back() -> None:
+def test_a_connection_that_broke_is_not_used_again(model_server: ModelServer) -> None:
+    def broken(connection: Connection) -> None:
+        noted(connection)
+        connection.handler.close_connection = True
+
+    PORTS.clear()
+    model_server.models_behaviour = broken
+
     async def run() -> None:
-        async with new_client("http://127.0.0.1:1/v1") as client:
-            for _ in range(20):
-                try:
-                    await client.get("http://127.0.0.1:1/v1/models")
-                except httpx.ConnectError:
-                    continue
-            assert len(client._transport._free) == 1  # type: ignore[attr-defined]
+        transport = new_transport(model_server.url)
+        async with httpx.AsyncClient(transport=transport) as client:
+            for _ in range(3):
+                (await client.get(f"{model_server.url}/models")).raise_for_status()
 
     asyncio.run(run())
+    assert len(PORTS) == 3
+
+
+def test_every_error_of_httpcore_has_its_like_in_httpx() -> None:
+    every = [each for each in vars(httpcore).values() if is_error(each)]
+    assert {each.__name__ for each in every} - vars(httpx).keys() == {"ConnectionNotAvailable"}
+
+
+def is_error(each: object) -> bool:
+    return isinstance(each, type) and issubclass(each, Exception)

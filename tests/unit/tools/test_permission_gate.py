@@ -46,7 +46,7 @@ def test_the_decision(
     deny: list[str],
     verdict: str,
 ) -> None:
-    decision = decide(name, frozenset(access), allow=allow, deny=deny)
+    decision = decide(name, frozenset(access), allow=tuple(allow), deny=tuple(deny))
     assert decision.verdict == verdict
     assert decision.why
 

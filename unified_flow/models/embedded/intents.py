@@ -7,6 +7,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
@@ -37,8 +38,9 @@ _DECIMAL = re.compile(r"(?<=\d),(?=\d)")
 _SPAN = re.compile(r"[\d.]+(?:[-/][\d.]+)+(?<!/0)")
 
 
+@lru_cache(maxsize=512)
 def talk_of(query: str) -> tuple[Literal["greeting", "thanks"], str] | None:
-    """(what it is, its language), for small talk."""
+    """(what it is, its language), for small talk. Kept, as every phase of a turn asks it."""
     for each in lexicons():
         if each.greeting.match(query):
             return "greeting", each.language
@@ -91,6 +93,7 @@ def _listing(query: str, goal_id: str) -> ToolRequest | None:
     )
 
 
+@lru_cache(maxsize=512)
 def _called(query: str) -> re.Match[str] | None:
     every = any_language()
     return re.match(

@@ -102,9 +102,10 @@ def _set_phrases() -> tuple[str, ...]:
     return tuple(start for text in phrases if (start := text.partition("{")[0].strip()))
 
 
-def of_the_answer() -> str:
-    """Words with which an answer speaks of itself and of its sources."""
-    return " ".join(sorted(any_language().of_the_answer))
+@cache
+def terms_of_the_answer(language: str) -> frozenset[str]:
+    """Of the words with which an answer speaks of itself and of its sources."""
+    return frozenset(matching_terms(" ".join(any_language().of_the_answer), language))
 
 
 def is_refusal(response: str) -> bool:

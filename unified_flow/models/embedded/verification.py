@@ -108,6 +108,8 @@ def _is_coherent(draft: Draft) -> bool:
     own = own_words(draft)
     if not draft.response.strip() or _LEFTOVERS.search(own):
         return False
+    if not own.lstrip().startswith("{"):
+        return True
     try:
         return not isinstance(json.loads(own), dict)
     except ValueError:

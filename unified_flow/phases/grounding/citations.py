@@ -34,9 +34,9 @@ from unified_flow.models.embedded.statements import (
     is_verbatim,
     language_of_draft,
     language_of_sources,
-    of_the_answer,
     own_words,
     statements,
+    terms_of_the_answer,
     texts_of,
 )
 from unified_flow.models.embedded.verification import findings
@@ -206,7 +206,7 @@ class _Reader:
         self.language = language
         self.foreign = bool(response) and language_of_draft(response, query) != language
         self.asked = frozenset(matching_terms(query, language))
-        self._not_said = self.asked | frozenset(matching_terms(of_the_answer(), language))
+        self._not_said = self.asked | terms_of_the_answer(language)
 
     def known(self, quote: str) -> frozenset[str]:
         return frozenset(matching_terms(quote, self.language))
