@@ -11,7 +11,7 @@ DATASET ?=
 export Q DOCS WEIGHTS DATASET
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test corpora package lint licences types bench browser soak weights eval-model clean
+.PHONY: help ask test corpora package lint licences types docs bench browser soak weights eval-model clean
 
 help: ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,6 +40,10 @@ licences: $(VENV)/dev.stamp ## write docs/licences.md anew
 types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compiled (needs Node)
 	@$(RUN)/python clients/typescript/openapi.py > clients/typescript/openapi.json
 	@cd clients/typescript && npm ci --silent --no-audit --no-fund && npm run --silent generate && npm run --silent check
+
+docs: $(VENV)/dev.stamp ## the site, in site/; every warning is an error, as of a link that leads nowhere
+	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@rm -rf site && $(RUN)/sphinx-build -q -W --keep-going -d $(VENV)/doctrees -c docs . site && echo site/index.html
 
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest
 	@$(RUN)/python benchmarks/turn.py

@@ -15,7 +15,7 @@ PAGES = sorted(
         *ROOT.glob("*.md"),
         *ROOT.glob("architecture/**/*.md"),
         *ROOT.glob("benchmarks/*.md"),
-        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/*.md"),
     ]
 )
@@ -23,7 +23,6 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 NAMED = re.compile(r"`([\w./-]+)`")
-PICTURE = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 IN_A_PICTURE = re.compile(r"[\w/-]+\.py\b")
 PACKAGES = ("unified_flow", "interventions", "monitor")
 FOLDERS = (*PACKAGES, "tests", "benchmarks", "docs", "examples", "architecture")
@@ -46,7 +45,7 @@ def leads(page: Path, link: str, anchor: str) -> bool:
 
 def named(text: str) -> list[str]:
     """What stands in backticks, and the modules in pictures."""
-    pictures = "".join(PICTURE.findall(text))
+    pictures = "".join(each for each in FENCE.findall(text) if each.startswith("```\n"))
     return NAMED.findall(FENCE.sub("", text)) + IN_A_PICTURE.findall(pictures)
 
 

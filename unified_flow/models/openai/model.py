@@ -7,7 +7,7 @@ question is then asked without it, for the rest of the process.
 
 A new server dialect is a field of `Dialect` and a step in `servers/vendors.toml`. `completion.py`
 reads what differs among replies, `models/reply.py` what differs among the texts in them.
-docs/servers.md lists who needs what.
+docs/how-to/model-servers.md lists who needs what.
 """
 
 from __future__ import annotations

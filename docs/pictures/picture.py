@@ -1,4 +1,4 @@
-"""Draws the pictures of the monitor, docs/monitor*.svg: python docs/picture.py
+"""Draws the pictures of the monitor beside it, in both themes: python docs/pictures/picture.py
 
 The queue is made here, so the picture changes only when the monitor does.
 """
@@ -15,11 +15,13 @@ from typing import Any
 from freezegun import freeze_time
 
 from interventions import InterventionQueue, InterventionRequest
+from interventions.settings import MonitorSettings
 from monitor.app import Monitor, screen_svg
 from monitor.core.source import LiveSource
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
-SIZE = (130, 34)
+SIZE = (110, 32)
+THEMES = ("dark", "light")
 PICTURES = {"monitor": (), "monitor-trends": ("5",), "monitor-resolve": ("r",)}
 PHASES = (
     "query_analyzer",
@@ -43,6 +45,7 @@ FAILURES: tuple[tuple[str, str, str, str | None, str, str, int], ...] = (
     ("ValidationError", "1 of 3 claims has no source", "validation", None, "medium", "tea", 170),
     ("OSError", "No space left on device", "save", None, "medium", "batch-7", 260),
 )  # fmt: skip
+NOTES = ("the recipe asks for JSON alone", "raised the token budget", "restarted the server")
 TRACEBACK = """\
 {error}: {message}
   File "tools/plan.py", line 41, in read_plan
@@ -69,15 +72,17 @@ def main() -> None:
                 _put(queue, number, *failure)
             _more(queue)
         for name, keys in PICTURES.items():
-            target = Path(__file__).with_name(f"{name}.svg")
-            target.write_text(asyncio.run(_drawn(queue, keys)), encoding="utf-8")
-            print(target)
+            for theme in THEMES:
+                target = Path(__file__).with_name(f"{name}-{theme}.svg")
+                target.write_text(asyncio.run(_drawn(queue, theme, keys)), encoding="utf-8")
+                print(target)
 
 
-async def _drawn(queue: InterventionQueue, keys: Sequence[str]) -> str:
+async def _drawn(queue: InterventionQueue, theme: str, keys: Sequence[str]) -> str:
     source = LiveSource(queue, lambda: NOW)
     source.title = "~/project"
-    app = Monitor(source, source.read(), lambda: NOW)
+    settings = MonitorSettings(theme=theme)
+    app = Monitor(source, source.read(), lambda: NOW, settings=settings)
     async with app.run_test(size=SIZE) as pilot:
         for key in ("", *keys):
             await pilot.press(*filter(None, [key]))
@@ -95,7 +100,7 @@ def _past(queue: InterventionQueue) -> None:
             name = _put(queue, place, error, message, phase, tool, severity, session, minutes)
         with freeze_time(NOW - timedelta(minutes=minutes - 12)):
             assert name
-            queue.resolve(name, "mended", by="ada")
+            queue.resolve(name, NOTES[number % len(NOTES)], by="ada")
 
 
 def _put(
