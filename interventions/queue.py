@@ -18,7 +18,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from interventions import transitions
+from interventions import errors, transitions
 from interventions.admission.capture import FOREIGN, text_of
 from interventions.admission.decision import limit_reached
 from interventions.admission.notifications import notify
@@ -36,17 +36,6 @@ from interventions.entry import (
     short_id,
     similar,
     turns_needed,
-)
-from interventions.errors import (
-    AmbiguousIdError,
-    ArgumentError,
-    ConflictError,
-    JoinedPutError,
-    LimitError,
-    NotFoundError,
-    SettingsError,
-    StorageError,
-    expect,
 )
 from interventions.health import Health, Trends, Window, health, trends
 from interventions.home import find_home
@@ -109,9 +98,11 @@ class InterventionQueue:
         **limits: int,
     ) -> None:
         place = _home(home)
-        expect("lock_timeout_s", lock_timeout_s, int, float)
+        errors.expect("lock_timeout_s", lock_timeout_s, int, float)
         if not 0 <= lock_timeout_s < inf:
-            raise ArgumentError("lock_timeout_s is no number of seconds", argument="lock_timeout_s")
+            raise errors.ArgumentError(
+                "lock_timeout_s is no number of seconds", argument="lock_timeout_s"
+            )
 
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = store_at(place) if store is None else store
@@ -126,7 +117,7 @@ class InterventionQueue:
         """
         from interventions.admission.request import InterventionRequest
 
-        expect("request", request, InterventionRequest)
+        errors.expect("request", request, InterventionRequest)
         return self.put_prepared(prepare(request, self.home))
 
     async def aput(self, request: InterventionRequest) -> Admission:
@@ -139,9 +130,9 @@ class InterventionQueue:
         """`put` of a failure as `preparation.py` makes it of a request."""
         try:
             result = self.store.submit(failure, self.limits, self.lock_timeout_s, admit)
-        except JoinedPutError:
+        except errors.JoinedPutError:
             raise
-        except StorageError as error:
+        except errors.StorageError as error:
             result = self._not_stored(failure, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - the caller is failing already; its error must win
             result = self._not_stored(failure, "internal", f"{type(error).__name__}: {error}")
@@ -164,7 +155,7 @@ class InterventionQueue:
         are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
         it. The ids of those that were resolved now.
         """
-        expect("ids", ids, Collection)
+        errors.expect("ids", ids, Collection)
         actor, clean = Actor.current(**options), _note(note)
         ended = _clean("outcome", outcome, 100)
         with self.store.transaction(self.lock_timeout_s) as work:
@@ -241,7 +232,7 @@ class InterventionQueue:
                 lambda name: here.get(name) or self.store.archived_one(name),
             )
             if found is None:
-                raise NotFoundError(
+                raise errors.NotFoundError(
                     "there is nothing to undo", hint="history: interventions history"
                 )
             line, before = found
@@ -326,11 +317,11 @@ class InterventionQueue:
     def _find(self, current: Iterable[Entry], wanted: str) -> Entry:
         """Among these and in the archive: by id, by any unique prefix of it or of its random part,
         or `last` for the newest of these. Raises NotFoundError or AmbiguousIdError."""
-        expect("intervention_id", wanted, str)
+        errors.expect("intervention_id", wanted, str)
         here = {entry["id"]: entry for entry in current}
         wanted = wanted.strip()
         if not wanted:
-            raise NotFoundError("no id was given", hint="ids: interventions list")
+            raise errors.NotFoundError("no id was given", hint="ids: interventions list")
         if wanted == LAST and here:
             return list(here.values())[-1]
         if whole := here.get(wanted) or self.store.archived_one(wanted):
@@ -339,11 +330,11 @@ class InterventionQueue:
         candidates = sorted({*fits, *self.store.archived_ids(wanted)})
         if len(candidates) > 1:
             what = f"{wanted!r} fits {len(candidates)} interventions: {', '.join(candidates[:10])}"
-            raise AmbiguousIdError(what, candidates=candidates, hint="give more of the id")
+            raise errors.AmbiguousIdError(what, candidates=candidates, hint="give more of the id")
         for name in candidates:
             if found := here.get(name) or self.store.archived_one(name):
                 return found
-        raise NotFoundError(
+        raise errors.NotFoundError(
             f"no intervention has an id that begins with {wanted!r}",
             hint="open ones: interventions list; closed ones: interventions history",
         )
@@ -376,17 +367,17 @@ class InterventionQueue:
             limit, words = limit_reached(others, after, self.limits)
             if limit:
                 what = f"cannot {action} {after['id']}: {words}"
-                raise LimitError(what, hint="resolve others first")
+                raise errors.LimitError(what, hint="resolve others first")
         return after
 
     def check_version(self, entry: Entry, version: int | None) -> None:
         """Raises ConflictError for another version than that, with who made it."""
-        expect("expected_version", version, int, NoneType)
+        errors.expect("expected_version", version, int, NoneType)
         if version is None or entry["version"] == version:
             return
         line = next(self.store.journal(entry["id"]), None)
         last = f": {line['action']} by {line['by']} at {line['at']}" if line else ""
-        raise ConflictError(
+        raise errors.ConflictError(
             f"{entry['id']} is version {entry['version']}, not {version}{last}",
             hint=f"look again: interventions show {entry['id']}",
         )
@@ -428,10 +419,10 @@ def _queue_or_default(home: Path | str | None) -> InterventionQueue:
     not at all."""
     try:
         return queue_at(home)
-    except SettingsError as error:
+    except errors.SettingsError as error:
         logger.warning("the queue's own limits are not used: %s", error)
         return InterventionQueue(home)
-    except ArgumentError as error:
+    except errors.ArgumentError as error:
         logger.warning("%s; the nearest home is used", error)
         return _queue_or_default(None)
 
@@ -444,16 +435,16 @@ def _home(home: Path | str | None) -> Path:
         why = "it holds a null character"
     except (TypeError, ValueError, RuntimeError) as error:
         why = str(error)
-    raise ArgumentError(f"home is no folder: {why}", argument="home", hint="give a path")
+    raise errors.ArgumentError(f"home is no folder: {why}", argument="home", hint="give a path")
 
 
 def _clean(argument: str, text: str, limit: int = MAX_MESSAGE) -> str:
-    expect(argument, text, str)
+    errors.expect(argument, text, str)
     return redact_text(text.strip(), limit)
 
 
 def _note(note: str) -> str:
     clean = _clean("note", note)
     if not clean:
-        raise ArgumentError("a resolution needs a note", argument="note")
+        raise errors.ArgumentError("a resolution needs a note", argument="note")
     return clean

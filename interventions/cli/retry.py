@@ -33,25 +33,7 @@ from interventions.cli.terminal import (
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
-from interventions.retry.contract import (
-    BegunCall,
-    CallDecision,
-    RetryRequest,
-    RetryResult,
-    StillOpenError,
-    find_resumer,
-)
-from interventions.retry.retries import (
-    PATIENCE_S,
-    RetriedTurn,
-    WaitingTurn,
-    entry_to_retry,
-    result_lines,
-    retry_all,
-    retry_entry,
-    tally,
-    waiting_turns,
-)
+from interventions.retry import contract, retries
 from interventions.secrets.redaction import redact_for_asker, redact_text
 from interventions.storage.disk import keep_draft
 from interventions.view.groups import other_failures
@@ -81,7 +63,7 @@ def retry(
     if canary is not None and not everything:
         raise UsageError("--canary says which of many turns goes first: use it with --all")
     queue = options.the_queue(flags["home"])
-    entry = entry_to_retry(queue, intervention_id, flags["expected_version"])
+    entry = retries.entry_to_retry(queue, intervention_id, flags["expected_version"])
     request = replace(
         retry_request(entry, note_text or f"retried, and it got past {entry['phase']}", flags),
         answer=note_text or None,
@@ -96,7 +78,9 @@ def retry(
         _retry_one(queue, entry, request, as_json=flags["as_json"])
 
 
-def retry_request(entry: Entry, note_text: str, flags: options.ResumeFlags) -> RetryRequest:
+def retry_request(
+    entry: Entry, note_text: str, flags: options.ResumeFlags
+) -> contract.RetryRequest:
     """As the options want it, with what a resumer can show and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
@@ -104,7 +88,7 @@ def retry_request(entry: Entry, note_text: str, flags: options.ResumeFlags) -> R
         differences = "; ".join(changed) or "nothing that is recorded"
         note(f"changed since it stopped: {one_line(differences)}")
 
-    return RetryRequest(
+    return contract.RetryRequest(
         entry["turn_id"],
         entry["id"],
         note_text,
@@ -120,11 +104,11 @@ def retry_request(entry: Entry, note_text: str, flags: options.ResumeFlags) -> R
 
 
 def _retry_one(
-    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, as_json: bool
+    queue: InterventionQueue, entry: Entry, request: contract.RetryRequest, *, as_json: bool
 ) -> None:
     view = {"id": entry["id"], "turn_id": entry["turn_id"]}
     try:
-        retried = retry_entry(queue, request)
+        retried = retries.retry_entry(queue, request)
     except QueueError as error:
         if as_json:
             refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
@@ -141,12 +125,12 @@ def _retry_one(
     elif resolved:
         say(f"resolved {entry['id']} (verified)")
     if not resolved:
-        report(StillOpenError(retried))
+        report(contract.StillOpenError(retried))
     if code := code_of_results([result], resolved=resolved):
         raise typer.Exit(code)
 
 
-def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:
+def code_of_results(results: Iterable[contract.RetryResult], *, resolved: bool = True) -> Code:
     """1 for a turn that failed again or later, 4 for a failure that reached no queue."""
     if any(result.is_unreported for result in results):
         return Code.QUEUE
@@ -156,13 +140,13 @@ def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) ->
 def _retry_all(
     queue: InterventionQueue,
     entry: Entry,
-    request: RetryRequest,
+    request: contract.RetryRequest,
     canary: int | None,
     jobs: int,
     flags: options.ResumeFlags,
 ) -> None:
-    find_resumer()
-    turns = waiting_turns(entry, queue.entries())
+    contract.find_resumer()
+    turns = retries.waiting_turns(entry, queue.entries())
     others = [turn for turn in turns if not turn.alike]
     if others and not flags["yes"] and not _takes_others(others):
         turns = [turn for turn in turns if turn.alike]
@@ -188,7 +172,7 @@ def _retry_all(
 def retry_turns(
     turns: dict[int, str | None],
     home: Path,
-    request: RetryRequest,
+    request: contract.RetryRequest,
     *,
     canary: int | None,
     jobs: int,
@@ -208,7 +192,7 @@ def retry_turns(
         turns = {canary: turns[canary]} | turns
     if not as_json and len(turns) > 1:
         note(f"{len(turns)} turns wait for this fix; turn {next(iter(turns))} goes first")
-    outcomes, interrupted = retry_all(
+    outcomes, interrupted = retries.retry_all(
         turns,
         home,
         request,
@@ -222,7 +206,7 @@ def retry_turns(
             rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
         say_json(view | rows | {"interrupted": interrupted})
     else:
-        say(tally(outcomes))
+        say(retries.tally(outcomes))
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
         note("a turn that is gone can never pass; which those are: interventions doctor")
     left = [one.turn_id for one in outcomes if one.status == "skipped" and one.error is None]
@@ -239,7 +223,7 @@ def retry_turns(
         raise typer.Exit(code)
 
 
-def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
+def _takes_others(turns: Sequence[retries.WaitingTurn]) -> bool:
     """Whether to retry turns that failed with other failures. Nobody to ask means no."""
     holders = {turn.entry["id"]: turn.entry for turn in turns}
     count = f"{len(turns)} more turn{'s' if len(turns) > 1 else ''}"
@@ -251,7 +235,7 @@ def _takes_others(turns: Sequence[WaitingTurn]) -> bool:
     return False
 
 
-def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
+def _code_of_all(outcomes: Sequence[retries.RetriedTurn]) -> Code:
     """A skipped turn is no failure if others passed, unless the storage failed."""
     refused = [outcome.error for outcome in outcomes if outcome.error is not None]
     if any(outcome.unreported for outcome in outcomes):
@@ -267,17 +251,17 @@ def _code_of_all(outcomes: Sequence[RetriedTurn]) -> Code:
 
 def _say_interrupted(running: int) -> None:
     if running:
-        patience = f"for {running} turns that run, {PATIENCE_S:.0f} s at most"
+        patience = f"for {running} turns that run, {retries.PATIENCE_S:.0f} s at most"
         note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
 
 
-def _show(outcome: RetriedTurn, done: int, total: int) -> None:
+def _show(outcome: retries.RetriedTurn, done: int, total: int) -> None:
     note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {outcome.what}")
 
 
-def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True) -> None:
+def say_result(entry: Entry, result: contract.RetryResult, *, with_response: bool = True) -> None:
     """What became of the turn, and the answer that it got, if it got one."""
-    for line in result_lines(entry, result):
+    for line in retries.result_lines(entry, result):
         note(line)
     if result.failed and result.passed and result.intervention_id is not None:
         note(f"  next: interventions show {short_id(result.intervention_id)}")
@@ -285,13 +269,13 @@ def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True)
         say(redact_for_asker(result.response))
 
 
-def ask(call: BegunCall) -> CallDecision:
+def ask(call: contract.BegunCall) -> contract.CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     for line in str(call).splitlines():
         note(line)
     done = "treat it as [d]one, " if call.unfinished else ""
     question = f"[r]un it again, {done}or [l]eave the turn as it is? "
-    decisions: dict[str, CallDecision] = {"run": "again", "done": "done", "leave": "leave"}
+    decisions: dict[str, contract.CallDecision] = {"run": "again", "done": "done", "leave": "leave"}
     return decisions[choose(question, [word for word in decisions if done or word != "done"])]
 
 

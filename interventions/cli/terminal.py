@@ -16,13 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import typer
 
-from interventions.errors import (
-    ConflictError,
-    NotFoundError,
-    QueueError,
-    StorageError,
-    UnsolvedError,
-)
+from interventions import errors
 from interventions.plaintext import clean, for_home
 
 if TYPE_CHECKING:
@@ -42,19 +36,19 @@ class Code(IntEnum):
     INTERRUPTED = 130
 
 
-_CODES: tuple[tuple[type[QueueError], Code], ...] = (
-    (UnsolvedError, Code.FAILED),
-    (NotFoundError, Code.NOT_FOUND),
-    (ConflictError, Code.CONFLICT),
-    (StorageError, Code.QUEUE),
+_CODES: tuple[tuple[type[errors.QueueError], Code], ...] = (
+    (errors.UnsolvedError, Code.FAILED),
+    (errors.NotFoundError, Code.NOT_FOUND),
+    (errors.ConflictError, Code.CONFLICT),
+    (errors.StorageError, Code.QUEUE),
 )
 
 
-class UsageError(QueueError):
+class UsageError(errors.QueueError):
     """What was typed cannot be done."""
 
 
-def code_of(error: QueueError) -> Code:
+def code_of(error: errors.QueueError) -> Code:
     """USAGE for what the caller can put right: a query, a setting, a missing resumer."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), Code.USAGE)
 
@@ -63,7 +57,7 @@ def code_of(error: QueueError) -> Code:
 def exits() -> Iterator[None]:
     try:
         yield
-    except QueueError as error:
+    except errors.QueueError as error:
         report(error)
         raise typer.Exit(code_of(error)) from error
     except KeyboardInterrupt as error:
@@ -74,7 +68,7 @@ def exits() -> Iterator[None]:
         raise typer.Exit(Code.DONE) from error
 
 
-def report(error: QueueError) -> None:
+def report(error: errors.QueueError) -> None:
     note(f"error: {error}")
     if error.hint:
         note(f"  hint: {error.hint}")

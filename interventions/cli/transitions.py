@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from interventions.cli.options import (
-    BatchFlags,
-    ChangeFlags,
-    Id,
-    Ids,
-    NoteText,
-    ResumeFlags,
-    query_of,
-    the_queue,
-)
+from interventions.cli import options
 from interventions.cli.retry import code_of_results, retry_request, say_result
 from interventions.cli.terminal import (
     UsageError,
@@ -64,13 +55,13 @@ _Query = Annotated[
 
 
 def resolve(
-    note_text: NoteText,
-    ids: Ids = None,
+    note_text: options.NoteText,
+    ids: options.Ids = None,
     query: _Query = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
-    **flags: Unpack[ResumeFlags],
+    **flags: Unpack[options.ResumeFlags],
 ) -> None:
     """Close interventions as solved, with a note how.
 
@@ -82,7 +73,7 @@ def resolve(
         find_resumer()
     elif flags["grant"] or flags["rerun_tools"] or flags["tools_done"] or flags["of_resumer"]:
         raise UsageError("an option of the turn lets it go on: that needs --retry")
-    queue = the_queue(flags["home"])
+    queue = options.the_queue(flags["home"])
     results: dict[str, RetryResult] = {}
 
     def one(wanted: str, **change: Unpack[ChangeOptions]) -> Entry:
@@ -104,21 +95,21 @@ def resolve(
 
 
 def dismiss(
-    ids: Ids = None,
+    ids: options.Ids = None,
     note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
     query: _Query = None,
-    **flags: Unpack[BatchFlags],
+    **flags: Unpack[options.BatchFlags],
 ) -> None:
     """Close interventions as not worth a fix.
 
     They never count as solved.
     """
-    queue = the_queue(flags["home"])
+    queue = options.the_queue(flags["home"])
     each(queue, "dismiss", ids, query, partial(queue.dismiss, note=note_text), flags)
 
 
 def snooze(
-    ids: Ids = None,
+    ids: options.Ids = None,
     duration: Annotated[
         timedelta | None,
         typer.Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d."),
@@ -132,7 +123,7 @@ def snooze(
         typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
     ] = None,
     query: _Query = None,
-    **flags: Unpack[BatchFlags],
+    **flags: Unpack[options.BatchFlags],
 ) -> None:
     """Hear nothing of a failure for a while.
 
@@ -141,24 +132,24 @@ def snooze(
     if sum(value is not None for value in (duration, until, until_n_more)) != 1:
         ways = "--for 4h, --until TIME or --until-n-more 10"
         raise UsageError("say for how long, in one way", hint=ways)
-    queue = the_queue(flags["home"])
+    queue = options.the_queue(flags["home"])
     one = partial(queue.snooze, duration=duration, until=until, until_n_more=until_n_more)
     each(queue, "snooze", ids, query, one, flags)
 
 
-def reopen(ids: Ids = None, **flags: Unpack[ChangeFlags]) -> None:
+def reopen(ids: options.Ids = None, **flags: Unpack[options.ChangeFlags]) -> None:
     """Open closed interventions again, from the archive too."""
-    queue = the_queue(flags["home"])
+    queue = options.the_queue(flags["home"])
     each(queue, "reopen", ids, None, queue.reopen, {**flags, "yes": True})
 
 
 def assign(
-    intervention_id: Id,
+    intervention_id: options.Id,
     owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
-    **flags: Unpack[ChangeFlags],
+    **flags: Unpack[options.ChangeFlags],
 ) -> None:
     """Say who looks into it."""
-    entry = the_queue(flags["home"]).assign(intervention_id, owner, **_change(flags))
+    entry = options.the_queue(flags["home"]).assign(intervention_id, owner, **_change(flags))
     if flags["as_json"]:
         say_json(entry_view(entry, utc_now()))
     else:
@@ -170,19 +161,19 @@ def undo(
         str | None,
         typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
-    **flags: Unpack[ChangeFlags],
+    **flags: Unpack[options.ChangeFlags],
 ) -> None:
     """Take back the last resolve, dismiss, snooze, reopen or assign."""
     if flags["expected_version"] is not None and intervention_id is None:
         raise UsageError("--expected-version needs the ID whose version it is")
-    line, entry = the_queue(flags["home"]).undo(intervention_id, **_change(flags))
+    line, entry = options.the_queue(flags["home"]).undo(intervention_id, **_change(flags))
     if flags["as_json"]:
         say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:
         say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}")
 
 
-def _change(flags: ChangeFlags) -> ChangeOptions:
+def _change(flags: options.ChangeFlags) -> ChangeOptions:
     return {"expected_version": flags["expected_version"], "by": flags["by"], "via": "cli"}
 
 
@@ -192,7 +183,7 @@ def each(
     ids: list[str] | None,
     query: str | None,
     one: Callable[..., Entry],
-    flags: BatchFlags,
+    flags: options.BatchFlags,
     results: Mapping[str, RetryResult] | None = None,
 ) -> None:
     """Do it to each, go on after a refusal, and exit with the code of the first one. `results` is
@@ -234,7 +225,7 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
         return list(dict.fromkeys(ids))
     if not (query or "").strip():
         raise UsageError("an empty query would mean all", hint="to mean them: --query is:open")
-    matching = query_of([query or ""]).select(list(queue.entries()), utc_now())
+    matching = options.query_of([query or ""]).select(list(queue.entries()), utc_now())
     if not matching:
         note("nothing matches")
     return [entry["id"] for entry in worst_first(matching)]

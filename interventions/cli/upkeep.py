@@ -9,19 +9,8 @@ from typing import Annotated
 
 import typer
 
+from interventions.cli import terminal
 from interventions.cli.options import AsJson, By, Home, Output, read_entries, the_queue
-from interventions.cli.terminal import (
-    Code,
-    UsageError,
-    coloured,
-    note,
-    paint,
-    say,
-    say_json,
-    say_painted,
-    say_to,
-    with_home,
-)
 from interventions.health import Health, Window
 from interventions.home import find_home
 from interventions.plaintext import clean
@@ -40,16 +29,18 @@ def health(
     while True:
         figures = queue.health()
         if as_json:
-            say_json(figures, lines=watch)
+            terminal.say_json(figures, lines=watch)
         else:
-            if watch and coloured():
-                say_painted("\x1b[H\x1b[2J")
+            if watch and terminal.coloured():
+                terminal.say_painted("\x1b[H\x1b[2J")
             grade = figures["queue_health"]
             severities = [f"{count} {name}" for name, count in figures["by_priority"].items()]
             waiting = f"{figures['unresolved']}/{figures['limits']['max_size']} open"
-            say_painted(f"{paint(grade, _COLOUR[grade])}: {waiting} ({', '.join(severities)})")
+            terminal.say_painted(
+                f"{terminal.paint(grade, _COLOUR[grade])}: {waiting} ({', '.join(severities)})"
+            )
             for line in _lines(figures):
-                say(line)
+                terminal.say(line)
         sys.stdout.flush()
         if not watch:
             return
@@ -92,13 +83,13 @@ def report(
 
     found = figures.report(the_queue(home), window)
     if as_json and output is None:
-        say_json(found)
+        terminal.say_json(found)
     elif as_json:
-        raise UsageError("--json prints the figures, and --output writes the page")
+        raise terminal.UsageError("--json prints the figures, and --output writes the page")
     else:
         from interventions.report_page import as_html
 
-        say_to(output, as_html(found))
+        terminal.say_to(output, as_html(found))
 
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
@@ -110,13 +101,13 @@ def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
 
     result = recover(the_queue(home), lost=False, by=by, via="cli")
     if as_json:
-        say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
+        terminal.say_json({"put": result.put, "left": result.left, "unusable": result.unusable})
     else:
-        say(f"put back {len(result.put)}, left {result.left}")
+        terminal.say(f"put back {len(result.put)}, left {result.left}")
         if result.left:
-            note("the queue is full: resolve some, then drain again")
+            terminal.note("the queue is full: resolve some, then drain again")
         if result.unusable:
-            note(f"{result.unusable} lines of the emergency log are no failures")
+            terminal.note(f"{result.unusable} lines of the emergency log are no failures")
 
 
 def doctor(
@@ -135,21 +126,23 @@ def doctor(
 
     place = find_home(home)
     findings = [
-        replace(finding, todo=with_home(finding.todo))
+        replace(finding, todo=terminal.with_home(finding.todo))
         for finding in examine(the_queue(home), mend=not check)
     ]
     wrong = [finding for finding in findings if not finding.fine]
     if as_json:
-        say_json({"home": str(place), "findings": [asdict(finding) for finding in findings]})
+        terminal.say_json(
+            {"home": str(place), "findings": [asdict(finding) for finding in findings]}
+        )
     else:
         for finding in findings:
             mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
-            painted = paint(mark, "bold" if finding.fine else "high")
-            say_painted(painted + clean(finding.what))
+            painted = terminal.paint(mark, "bold" if finding.fine else "high")
+            terminal.say_painted(painted + clean(finding.what))
             if finding.todo:
-                say(f"      {finding.todo}")
+                terminal.say(f"      {finding.todo}")
     if any(not finding.mended for finding in wrong):
-        raise typer.Exit(Code.QUEUE)
+        raise typer.Exit(terminal.Code.QUEUE)
 
 
 def schema(home: Home = None, as_json: AsJson = False) -> None:
@@ -159,4 +152,4 @@ def schema(home: Home = None, as_json: AsJson = False) -> None:
     """
     from interventions.schema import queue_schema
 
-    say_json(queue_schema())
+    terminal.say_json(queue_schema())

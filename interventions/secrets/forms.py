@@ -14,41 +14,30 @@ from base64 import b64decode
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from interventions.secrets import rules
 from interventions.secrets.issued import KEY, mask_tokens
 from interventions.secrets.names import NameKind, hides, name_kind
-from interventions.secrets.rules import (
-    MASK,
-    TABLE,
-    TEXT,
-    Span,
-    inside_quotes,
-    is_masked,
-    patterns,
-    spelled,
-    without,
-    words,
-)
 
 _WHOLE = [
-    (hint, re.compile(spelled(form)))
-    for hint, forms in TABLE["whole"].items()
+    (hint, re.compile(rules.spelled(form)))
+    for hint, forms in rules.TABLE["whole"].items()
     for form in ([forms] if isinstance(forms, str) else forms)
 ]
-_VALUE = re.compile("|".join(map(spelled, TABLE["value"].values())))
+_VALUE = re.compile("|".join(map(rules.spelled, rules.TABLE["value"].values())))
 _WORD = re.compile(r"(?P<name>[^\W\d][\w\-]*+)")
 # A `\n` written out before a name, and `%3F`, look like letters of it.
 _ENCODED_WORD = re.compile(rf"(?:(?<=\\)[nrt]|(?<=%)[0-9A-Fa-f]{{2}})?{_WORD.pattern}")
 # Second words of a name in two: `API key: ...`.
-_SECONDS = frozenset(pair.partition("-")[2] for pair in words("secret_pairs"))
-_CANDIDATES = words("schemes") | _SECONDS
+_SECONDS = frozenset(pair.partition("-")[2] for pair in rules.words("secret_pairs"))
+_CANDIDATES = rules.words("schemes") | _SECONDS
 _LOOK_BACK = 80
 _PASSES = 5
 _SHORTEST_ENCODED = 21
 _MOST_ROWS = 200
 _LAST = ("", ")", "\n", "\r\n")
-_HARMLESS, _SAID = patterns("harmless"), re.compile(spelled("{said}"))
-_PROSE, _ROOTS = words("after_a_name"), words("roots")
-_WEAK = tuple(words("weak"))
+_HARMLESS, _SAID = rules.patterns("harmless"), re.compile(rules.spelled("{said}"))
+_PROSE, _ROOTS = rules.words("after_a_name"), rules.words("roots")
+_WEAK = tuple(rules.words("weak"))
 
 _KINDS = {"any": set(NameKind), "": set(NameKind) - {NameKind.PLAIN}, "secret": {NameKind.SECRET}}
 
@@ -65,13 +54,13 @@ class _Place:
         is_no_name: bool = False,
     ) -> None:
         self.after, self.before, self.name = (
-            re.compile(spelled(form)) for form in (after, before, name)
+            re.compile(rules.spelled(form)) for form in (after, before, name)
         )
         self.kinds = _KINDS[kinds]
         self.is_no_name = is_no_name
 
 
-_PLACES = [_Place(**row) for row in TABLE["place"].values()]
+_PLACES = [_Place(**row) for row in rules.TABLE["place"].values()]
 
 
 @lru_cache(maxsize=1024)
@@ -107,15 +96,15 @@ def _mask_encoded(match: re.Match[str]) -> str:
         inner = b64decode(match[0] + "=" * (-len(match[0]) % 4)).decode()
     except ValueError:
         return match[0]
-    return match[0] if scrub(inner) == inner else MASK
+    return match[0] if scrub(inner) == inner else rules.MASK
 
 
 def _mask_whole(match: re.Match[str]) -> str:
     parts = match.groupdict()
     keep = parts.get("keep") or ""
     secret = match[0][len(keep) :]
-    shown = is_masked(secret) or is_placeholder(parts.get("value") or secret)
-    return match[0] if shown else keep + MASK
+    shown = rules.is_masked(secret) or is_placeholder(parts.get("value") or secret)
+    return match[0] if shown else keep + rules.MASK
 
 
 def _mask_named(text: str) -> str:
@@ -124,7 +113,7 @@ def _mask_named(text: str) -> str:
     if not names:
         return text
     text = mask_columns(text)
-    found: list[Span] = []
+    found: list[rules.Span] = []
     before, done = None, 0
     for word in words_in.finditer(text):
         if word["name"] in names and word.start() >= done:
@@ -133,7 +122,7 @@ def _mask_named(text: str) -> str:
                 found.append(span)
                 done = span[1]
         before = word
-    return without(text, found)
+    return rules.without(text, found)
 
 
 def _is_candidate(name: str) -> bool:
@@ -149,13 +138,13 @@ def _kind_of(text: str, word: re.Match[str], before: re.Match[str] | None) -> Na
     return name_kind(f"{before['name']} {name}") if together else kind
 
 
-def _secret_of(text: str, start: int, end: int, kind: NameKind) -> Span | None:
+def _secret_of(text: str, start: int, end: int, kind: NameKind) -> rules.Span | None:
     """From where to where stands the secret that the name from `start` to `end` is about."""
     just_before = text[max(0, start - 3) : start].rstrip("\"' ")
     if just_before.endswith((":", "=")) and kind is not NameKind.PLAIN:
         # `value: ..., name: PASSWORD`, in the order of the alphabet
-        earlier = TEXT["value_before"].search(text, max(0, start - 300), start)
-        if earlier is not None and not is_masked(earlier["value"]):
+        earlier = rules.TEXT["value_before"].search(text, max(0, start - 300), start)
+        if earlier is not None and not rules.is_masked(earlier["value"]):
             return earlier.span("value")
     judged = NameKind.SECRET if kind is NameKind.PLAIN else kind
     for place in _places_of(text[start:end].lower(), kind):
@@ -170,22 +159,24 @@ def _secret_of(text: str, start: int, end: int, kind: NameKind) -> Span | None:
     return None
 
 
-def _assigned(text: str, start: int, end: int, kind: NameKind, join: re.Match[str]) -> Span | None:
+def _assigned(
+    text: str, start: int, end: int, kind: NameKind, join: re.Match[str]
+) -> rules.Span | None:
     value = _VALUE.match(text, join.end())
     if value is None:
         return None
-    if TEXT["opening"].match(value[0]):
-        first, last = inside_quotes(text, *value.span())
+    if rules.TEXT["opening"].match(value[0]):
+        first, last = rules.inside_quotes(text, *value.span())
         colon = join[0].split("\n")[0].rstrip().endswith(":")
         if "\n" in join[0] and colon and text[end] not in "'\"":
             return None  # the first line of a block of code
         if is_harmless(text[first:last], kind):
             return None
-        if more := TEXT["replaced"].match(text, value.end()):  # by another one
-            _, last = inside_quotes(text, *(_VALUE.match(text, more.end()) or value).span())
+        if more := rules.TEXT["replaced"].match(text, value.end()):  # by another one
+            _, last = rules.inside_quotes(text, *(_VALUE.match(text, more.end()) or value).span())
         return first, last
     if value[0][0] in "[({" and value[0][1:].lstrip()[:1] in ("'", '"', "\\", "b"):
-        open_list = kind is not NameKind.SECRET or value[0][0] == "{" or MASK[:-1] in value[0]
+        open_list = kind is not NameKind.SECRET or value[0][0] == "{" or rules.MASK[:-1] in value[0]
         return None if open_list or is_sentence(value[0]) else value.span()
     if is_harmless_bare(value[0], kind, text[start:end], join[0]):
         return None
@@ -194,18 +185,18 @@ def _assigned(text: str, start: int, end: int, kind: NameKind, join: re.Match[st
 
 def _end_of_bare(text: str, start: int, join: str, value: re.Match[str]) -> int:
     """On a line of its own a value without quotes has more: `PASSWORD=a;b`, `password: a b`."""
-    if not TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start):
+    if not rules.TEXT["begins_line"].search(text, max(0, start - _LOOK_BACK), start):
         return value.end()
     if join == "=":
-        more = TEXT["no_space"].match(text, value.start())
+        more = rules.TEXT["no_space"].match(text, value.start())
         return more.end() if more else value.end()
-    rest = TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
+    rest = rules.TEXT["rest_of_line"].match(text, value.end()) if join.startswith(":") else None
     return value.end() if rest is None or any(map(begins_prose, rest[0].split())) else rest.end()
 
 
 def mask_columns(text: str) -> str:
-    found: list[Span] = []
-    for head in TEXT["columns"].finditer(text):
+    found: list[rules.Span] = []
+    for head in rules.TEXT["columns"].finditer(text):
         names = [name.strip(" \t\"'`") for name in head["names"].split(head["sep"])]
         names = list(filter(None, names))
         secret = [n for n, name in enumerate(names) if name_kind(name) is NameKind.SECRET]
@@ -213,8 +204,8 @@ def mask_columns(text: str) -> str:
             continue
         at = head.end()
         for _ in range(_MOST_ROWS):
-            begins = TEXT["row"].match(text, at)
-            found_cells = TEXT["column"].finditer(text, begins.end() if begins else at)
+            begins = rules.TEXT["row"].match(text, at)
+            found_cells = rules.TEXT["column"].finditer(text, begins.end() if begins else at)
             cells = list(islice(found_cells, len(names)))
             if not _is_row(text, cells, len(names)):
                 break
@@ -223,7 +214,7 @@ def mask_columns(text: str) -> str:
             at = cells[-1].end()
             if head["tuple"]:
                 break
-    return without(text, found)
+    return rules.without(text, found)
 
 
 def _begins_table(text: str, head: re.Match[str], columns: int) -> bool:
@@ -239,11 +230,11 @@ def _is_row(text: str, cells: list[re.Match[str]], columns: int) -> bool:
     if len(cells) < columns or any(one["end"] in _LAST for one in cells[:-1]):
         return False
     follows = all(one.end() == two.start() for one, two in pairwise(cells))
-    return follows and TEXT["row_end"].match(text, cells[-1].start("end")) is not None
+    return follows and rules.TEXT["row_end"].match(text, cells[-1].start("end")) is not None
 
 
-def _secret_in(cell: re.Match[str], name: str, head: re.Match[str]) -> Span | None:
-    start, end = inside_quotes(cell.string, *cell.span("cell"))
+def _secret_in(cell: re.Match[str], name: str, head: re.Match[str]) -> rules.Span | None:
+    start, end = rules.inside_quotes(cell.string, *cell.span("cell"))
     value = cell.string[start:end]
     is_bare = (start, end) == cell.span("cell")
     if is_bare and (not head["lines"] or len(value) < 4 or is_code(value, loose=True)):
