@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -95,7 +95,7 @@ def _restore(work: Transaction, queue: InterventionQueue, actor: Actor, result: 
     work.changed = {entry["id"]: entry for entry in kept if entry["id"] in found}
     # Dropped failures are counted in the emergency log.
     admitted = dict(files.admitted() | Counter(work.state.admitted))
-    work.state = replace(work.state, entries=kept, admitted=admitted)
+    work.state = work.state._replace(entries=kept, admitted=admitted)
     result.restored = [entry["id"] for entry in lost]
     result.damaged = [path.name for path in damaged]
     line = actor.line("rebuild")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from interventions import transitions
 from interventions.admission.decision import count_onto, decide
@@ -60,7 +59,7 @@ def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> P
     if decision.kind is AdmissionKind.DROPPED:
         dropped = work.state.dropped
         counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}
-        work.state = replace(work.state, dropped=counts)
+        work.state = work.state._replace(dropped=counts)
         return PutResult.dropped(failure, decision.reason, decision.detail)
     failure = _marked_as_regression(failure, work.state, store)
     entry = failure if decision.target is None else count_onto(decision.target, failure)

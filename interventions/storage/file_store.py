@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
 from pathlib import Path
@@ -90,7 +90,7 @@ class FileStore(History):
                 raise self._lost_error(again)
         if state is None:
             return QueueState()
-        return replace(state, entries=self._with_all_turns(state.entries))
+        return state._replace(entries=self._with_all_turns(state.entries))
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
@@ -188,8 +188,7 @@ class FileStore(History):
                 if any(map(is_long, work.changed.values())):
                     entries = tuple(shortened(e) if is_long(e) else e for e in entries)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
-                state = replace(
-                    work.state,
+                state = work.state._replace(
                     entries=entries,
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
@@ -224,10 +223,10 @@ class FileStore(History):
             with suppress(OSError):  # the queue file has them until they are noted
                 lines = jsonl.lacking(self._journal, lines) if again else lines
                 jsonl.append(self._journal, *lines, durable=True)
-                state = replace(state, transitions=())
+                state = state._replace(transitions=())
         if state.failures and log_failures(self._home, state.failures, again=again):
             remove_letters(self._home, state.failures)
-            state = replace(state, failures=())
+            state = state._replace(failures=())
         self._cache.state = state
         return state
 
@@ -262,7 +261,7 @@ class FileStore(History):
             raise self._lost_error(lost)
         if state.unusable and restoring:
             self._set_aside(state)
-            state = replace(state, unusable=())
+            state = state._replace(unusable=())
         self._cache = _FileCache(found, state, lines)
         return state
 

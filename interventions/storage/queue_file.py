@@ -15,7 +15,6 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints, is_typeddict
@@ -33,6 +32,7 @@ _KNOWN = ("version", "interventions", "transitions", "failures", "dropped", "adm
 # The turns that an entry of the queue file has at most, and those that stay when it has more.
 MOST_IN_FILE, KEPT = 200, 100
 
+_NOTHING: dict[str, Any] = {}
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
 
@@ -45,8 +45,7 @@ class LogLine(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True)
-class QueueState:
+class QueueState(NamedTuple):
     """All that is in the queue, in the order in which it was accepted.
 
     `dropped` counts by reason, `admitted` by kind. `transitions` and `failures` are the lines that
@@ -57,9 +56,9 @@ class QueueState:
     """
 
     entries: tuple[Entry, ...] = ()
-    dropped: dict[str, int] = field(default_factory=dict)
-    admitted: dict[str, int] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    dropped: dict[str, int] = _NOTHING
+    admitted: dict[str, int] = _NOTHING
+    extra: dict[str, Any] = _NOTHING
     transitions: tuple[Transition, ...] = ()
     failures: tuple[LogLine, ...] = ()
     unusable: tuple[tuple[Any, str], ...] = ()
@@ -117,7 +116,7 @@ def _decode_whole(data: bytes) -> QueueState:
     entries, unusable = _usable(document["interventions"])
     if unusable and not entries:
         raise ValueError(unusable[0][1])
-    return replace(_state(entries, document), unusable=tuple(unusable))
+    return _state(entries, document)._replace(unusable=tuple(unusable))
 
 
 def _usable(rows: Iterable[Any]) -> tuple[list[Entry], list[tuple[Any, str]]]:

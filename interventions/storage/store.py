@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -136,7 +136,7 @@ class Transaction:
         counts = self.state.admitted
         if admitted:
             counts = {**counts, admitted: counts.get(admitted, 0) + 1}
-        self.state = replace(self.state, entries=entries, admitted=counts)
+        self.state = self.state._replace(entries=entries, admitted=counts)
         self.to_archive += archived
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -77,7 +76,7 @@ class QueueStore(QueueHistory):
     def read(self) -> QueueState:
         with self._reading() as connection:
             state = self._state(connection)
-            return replace(state, entries=tuple(map(self._with_all_turns, state.entries)))
+            return state._replace(entries=tuple(map(self._with_all_turns, state.entries)))
 
     def _with_all_turns(self, entry: Entry) -> Entry:
         """As in the queue file, the row of an entry has only its latest turns."""

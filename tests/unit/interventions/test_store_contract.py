@@ -127,14 +127,13 @@ def test_undo_of_one_entry_leaves_the_others(open_queue, make) -> None:
 
 
 def test_undo_after_somebody_changed_the_same_field_is_a_conflict(open_queue, store, make) -> None:
-    from dataclasses import replace
 
     queue = open_queue()
     name = queue.put(make()).intervention_id
     queue.assign(name, "bob")
     with store.transaction(1) as work:
         edited = tuple({**entry, "owner": "by hand"} for entry in work.state.entries)
-        work.state = replace(work.state, entries=edited)
+        work.state = work.state._replace(entries=edited)
     with pytest.raises(ConflictError, match="changed since"):
         queue.undo(name)
 
