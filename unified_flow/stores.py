@@ -1,4 +1,4 @@
-"""Where a home keeps its turns, sessions and memories: the one place that chooses.
+"""Where a home keeps its turns, sessions, memories and grants: the one place that chooses.
 
 Beside `wiring.py`, which takes them from here, because a list of turns needs no model and no index.
 """
@@ -18,8 +18,10 @@ from unified_flow.turns.store import TurnStore
 
 if TYPE_CHECKING:  # and late: a list of turns needs neither
     from unified_flow.shared.database import Database
+    from unified_flow.shared.request_rows import RequestRows
+    from unified_flow.tools.grants import GrantStore
     from unified_flow.turns.memory import MemoryStore
-    from unified_flow.turns.sessions import SessionStore
+    from unified_flow.turns.sessions import Sessions
 
 
 def shared_database(home: Path) -> Database | None:
@@ -47,13 +49,41 @@ def turn_archive(home: Path | str | None) -> TurnArchive:
     return TurnArchive(turn_store(place), state_folder(place) / "turn_index.sqlite3")
 
 
-def session_store(home: Path) -> SessionStore:
+def session_store(home: Path) -> Sessions:
+    if (database := shared_database(home)) is not None:
+        from unified_flow.shared.sessions import SharedSessions
+
+        return SharedSessions(database)
     from unified_flow.turns.sessions import SessionStore
 
     return SessionStore.of(home)
 
 
 def memory_store(home: Path) -> MemoryStore:
+    if (database := shared_database(home)) is not None:
+        from unified_flow.shared.memories import SharedMemoryStore
+
+        return SharedMemoryStore(database)
     from unified_flow.turns.memory import MemoryStore
 
     return MemoryStore.of(home)
+
+
+def grant_store(home: Path) -> GrantStore:
+    if (database := shared_database(home)) is not None:
+        from unified_flow.tools.shared_grants import SharedGrantStore
+
+        return SharedGrantStore(database)
+    from unified_flow.tools.grants import GrantStore
+
+    return GrantStore.of(home)
+
+
+def request_rows(home: Path) -> RequestRows | None:
+    """Where the lines of the query log are besides its file."""
+    database = shared_database(home)
+    if database is None:
+        return None
+    from unified_flow.shared.request_rows import RequestRows
+
+    return RequestRows(database)

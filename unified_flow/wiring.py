@@ -27,7 +27,13 @@ from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import FailFast, Graceful, Policy, Silent
 from unified_flow.retrieval.documents import Documents, documents_of
 from unified_flow.retrieval.web_pages import fetch_policy_of
-from unified_flow.stores import memory_store, session_store, shared_database, turn_store
+from unified_flow.stores import (
+    grant_store,
+    memory_store,
+    session_store,
+    shared_database,
+    turn_store,
+)
 from unified_flow.tools import Tool
 from unified_flow.tools.builtin.calculate import CALCULATE
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -36,7 +42,6 @@ from unified_flow.tools.builtin.human_ask import HUMAN_ASK
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.functions import from_function
-from unified_flow.tools.grants import grants_of
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.permission_gate import Asker, PermissionGate
 from unified_flow.tools.plugins import ToolModules, installed_tools
@@ -126,7 +131,7 @@ def wire(
         models=ModelRegistry(settings, own_models, state=state_folder(root)),
         toolbox=Toolbox([*built_in, *installed_tools(), *own_tools], servers, modules),
         gate=PermissionGate(
-            grants_of(root),
+            grant_store(root),
             allow=(*settings.tools.allow, *allow_tools),
             deny=tuple(settings.tools.deny),
             hosts=fetch_policy_of(settings.research).hosts,
@@ -138,7 +143,7 @@ def wire(
         memory=memory,
         queue=queue,
         refuse_when_full=settings_of(root, QueueSettings).refuse_when_full,
-        query_log=QueryLog(root),
+        query_log=QueryLog.of(root),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
         pause=asyncio.sleep if pause is None else pause,

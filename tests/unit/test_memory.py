@@ -1,4 +1,4 @@
-"""What is remembered of a user, on disk: among processes, after a kill, and of nobody else."""
+"""What is remembered of a user: among processes, after a kill, and of nobody else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 
 from tests import forked
 from unified_flow.errors import InputError, RetrievalError
+from unified_flow.shared.database import Database
+from unified_flow.shared.memories import SharedMemoryStore
 from unified_flow.turns.memory import MAX_TEXT, MemoryStore
 
 WRITER = """
@@ -34,27 +38,47 @@ def store(tmp_path: Path) -> MemoryStore:
     return MemoryStore(tmp_path / "memory")
 
 
+@pytest.fixture(params=["file", "postgres"])
+def kept(request: pytest.FixtureRequest, store: MemoryStore) -> Iterator[MemoryStore]:
+    """What holds of every place that memories are kept in."""
+    if request.param == "file":
+        yield store
+        return
+    with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
+        yield SharedMemoryStore(database)
+
+
 def _writer(store: MemoryStore, name: str, count: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(store.root), name, str(count)]
     return forked.Process(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_what_was_created_is_found_and_listed_with_its_turn(store: MemoryStore) -> None:
-    made = store.create("anna", "  Works with ROS 2 Humble on Ubuntu ", turn_id=7)
-    store.create("anna", "Prefers short answers")
+def test_what_was_created_is_found_and_listed_with_its_turn(kept: MemoryStore) -> None:
+    made = kept.create("anna", "  Works with ROS 2 Humble on Ubuntu ", turn_id=7)
+    kept.create("anna", "Prefers short answers")
     assert made.text == "Works with ROS 2 Humble on Ubuntu"
-    assert [record.turn_id for record in store.all("anna")] == [7, None]
-    (found,) = store.search("anna", "which Ubuntu do I use?", limit=5)
+    assert [record.turn_id for record in kept.all("anna")] == [7, None]
+    (found,) = kept.search("anna", "which Ubuntu do I use?", limit=5)
     assert found.id == made.id
-    assert store.search("anna", "and what of cooking", limit=5) == []
+    assert found.score == pytest.approx(1 / 2)
+    assert kept.search("anna", "and what of cooking", limit=5) == []
+    assert [memory.text for memory in kept.newest("anna", limit=1)] == ["Prefers short answers"]
+    assert kept.counted() == (1, 2)
+    assert kept.forget("anna", 7) == [made]
+    assert kept.counted() == (1, 1)
 
 
-def test_users_do_not_see_one_another(store: MemoryStore) -> None:
-    made = store.create("anna", "Likes tea")
+def test_users_do_not_see_one_another(kept: MemoryStore) -> None:
+    made = kept.create("anna", "Likes tea")
     for other in ("bo", "../anna", "anna/../anna", "Anna ", "å" * 300, ""):
-        assert store.all(other) == []
-        assert store.update(other, made.id, "Likes coffee") is None
-        assert store.delete(other, [made.id]) == []
+        assert kept.all(other) == []
+        assert kept.update(other, made.id, "Likes coffee") is None
+        assert kept.delete(other, [made.id]) == []
+
+
+def test_no_user_has_a_file_elsewhere(store: MemoryStore) -> None:
+    for user in ("../anna", "anna/../anna", "å" * 300, ""):
+        store.create(user, "Likes tea")
     assert {path.parent for path in store.root.parent.rglob("*.jsonl")} == {store.root}
 
 
@@ -78,10 +102,10 @@ def test_whatever_is_created_is_read_back(text: str) -> None:
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\r"])
-def test_an_end_of_a_line_inside_a_memory_harms_no_other(store: MemoryStore, end: str) -> None:
-    store.create("anna", f"one{end}two")
-    store.create("anna", "Likes tea")
-    assert [record.text for record in store.all("anna")] == [f"one{end}two", "Likes tea"]
+def test_an_end_of_a_line_inside_a_memory_harms_no_other(kept: MemoryStore, end: str) -> None:
+    kept.create("anna", f"one{end}two")
+    kept.create("anna", "Likes tea")
+    assert [record.text for record in kept.all("anna")] == [f"one{end}two", "Likes tea"]
 
 
 def test_half_a_character_is_refused(store: MemoryStore) -> None:
@@ -89,18 +113,26 @@ def test_half_a_character_is_refused(store: MemoryStore) -> None:
         store.create("anna", "half \ud83d of it")
 
 
-def test_the_same_twice_is_one(store: MemoryStore) -> None:
-    assert store.create("anna", "Likes tea").id == store.create("anna", "Likes tea ").id
-    assert len(store.all("anna")) == 1
+def test_the_same_twice_is_one(kept: MemoryStore) -> None:
+    assert kept.create("anna", "Likes tea").id == kept.create("anna", "Likes tea ").id
+    assert len(kept.all("anna")) == 1
 
 
-def test_an_update_keeps_the_id_and_the_place(store: MemoryStore) -> None:
-    first, second = (store.create("anna", text) for text in ("Likes tea", "Has a dog"))
-    changed = store.update("anna", first.id, "Likes coffee", turn_id=3)
+def test_an_update_keeps_the_id_and_the_place(kept: MemoryStore) -> None:
+    first, second = (kept.create("anna", text) for text in ("Likes tea", "Has a dog"))
+    changed = kept.update("anna", first.id, "Likes coffee", turn_id=3)
     assert changed is not None
     assert (changed.id, changed.turn_id, changed.created_at) == (first.id, 3, first.created_at)
-    assert store.all("anna") == [changed, second]
-    assert store.update("anna", "m000000", "x") is None
+    assert kept.all("anna") == [changed, second]
+    assert kept.update("anna", "m000000", "x") is None
+    assert kept.delete("anna", [first.id, "m000000"]) == [changed]
+    assert kept.all("anna") == [second]
+
+
+def test_threads_lose_nothing(kept: MemoryStore) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: kept.create("anna", f"here number {n}"), range(20)))
+    assert len({record.id for record in kept.all("anna")}) == 20
 
 
 def test_what_is_deleted_is_gone_from_the_disk(store: MemoryStore) -> None:
@@ -157,10 +189,8 @@ def test_a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is(
     assert store.path("anna").read_text() == line
 
 
-def test_processes_and_threads_lose_nothing(store: MemoryStore) -> None:
-    writers = [_writer(store, name, 20) for name in ("one", "two")]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: store.create("anna", f"here number {n}"), range(20)))
+def test_processes_lose_nothing(store: MemoryStore) -> None:
+    writers = [_writer(store, name, 20) for name in ("one", "two", "three")]
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0

@@ -79,7 +79,7 @@ def recover(
     archive, queue = turn_archive(place), queue_at(place)
     cut_off = wait_for(archive.cut_off())
     gone = [row["turn_id"] for row in cut_off]
-    dead = wait_for(report_dead_turns(archive.store, queue, QueryLog(place), among=gone))
+    dead = wait_for(report_dead_turns(archive.store, queue, QueryLog.of(place), among=gone))
     if dead and not as_json:
         note(described(dead))
     if not cut_off:

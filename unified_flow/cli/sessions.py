@@ -22,7 +22,7 @@ from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
-    from unified_flow.turns.sessions.store import Exchange, SessionStore
+    from unified_flow.turns.sessions.store import Exchange, Sessions
     from unified_flow.turns.turn import Turn
 
 HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
@@ -132,7 +132,7 @@ def delete_session(
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume.housekeeping import prunable, prune
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.stores import grant_store
 
     session, exchanges, unanswered = _known_session(session, home)
     count = len(exchanges) + len(unanswered)
@@ -140,7 +140,7 @@ def delete_session(
         confirm(f"delete {counted(count, 'turn')} of {session}")
     book, archive = _stores(home)
     book.forget(session)
-    grants_of(find_home(home)).revoke(session_id=session)
+    grant_store(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
     keep = queue_at(home).turns_needed
     old = wait_for(prunable(archive.store, keep(), datetime.now(UTC), newest=True))
@@ -157,7 +157,7 @@ def delete_session(
         note(f"  what was typed in chats is also in {history}; remove it if need be")
 
 
-def _stores(home: Path | None) -> tuple[SessionStore, TurnArchive]:
+def _stores(home: Path | None) -> tuple[Sessions, TurnArchive]:
     from unified_flow.stores import session_store, turn_archive
 
     place = find_home(home)

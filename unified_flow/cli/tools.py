@@ -146,9 +146,9 @@ def delete_grants(
 
 
 def _store(home: Path | None) -> GrantStore:
-    from unified_flow.tools.grants import grants_of
+    from unified_flow.stores import grant_store
 
-    return grants_of(find_home(home))
+    return grant_store(find_home(home))
 
 
 async def _listed(services: Services, session: str) -> tuple[list[dict[str, Any]], list[str]]:

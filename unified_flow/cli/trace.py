@@ -78,7 +78,7 @@ def requests_of(home: Path | str | None, request_id: str) -> list[dict[str, Any]
     from unified_flow.stores import turn_archive
 
     root = find_home(home)
-    found = list(QueryLog(root).of_request(request_id))
+    found = list(QueryLog.of(root).of_request(request_id))
     if not found and not request_id.isdecimal():
         # Killed before its line was written, or the log has been cleared: the journal knows.
         turn = wait_for(turn_archive(root).find(request_id))

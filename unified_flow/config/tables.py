@@ -285,7 +285,7 @@ class GuardrailSettings(Table):
         [], "categories of moderation that go to a person, such as `self-harm`"
     )
     database_url_env: str | None = setting(
-        None, "variable with the URL of a PostgreSQL database; else SQLite"
+        None, "variable with the URL of a PostgreSQL database; else that of [shared], or SQLite"
     )
     alert_count: int = setting(10, "silent failures or blocks in `alert_window_s` that alert", ge=1)
     alert_window_s: Seconds = setting(600.0, "seconds that they are counted")

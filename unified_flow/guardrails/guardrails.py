@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +18,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from interventions.home import state_folder
+from interventions.settings import SharedSettings, settings_of
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.errors import ConfigError, DatabaseAwayError, RetrievalError
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
 from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, left_s, log_block, log_failure
@@ -66,10 +68,12 @@ class Guardrails:
     always: bool
     _opening: Lock = field(default_factory=Lock)
     _store: GuardrailStore | None = None
+    _has_tables: bool = False
 
     def __post_init__(self) -> None:
-        if self.always or self.checks_replies or self._has_store:
-            self.store()
+        with suppress(DatabaseAwayError):  # a turn that begins says so
+            if self.always or self.checks_replies or self._has_store:
+                self.store()
 
     @property
     def checks_replies(self) -> bool:
@@ -93,10 +97,19 @@ class Guardrails:
 
     @property
     def _has_store(self) -> bool:
-        """Whether there can be rules: a database is configured, or the file of one exists."""
+        """Whether there can be rules: a database is configured for them, or the shared one has
+        their tables, or the file of one exists."""
         if self._store is not None or self.settings.database_url_env is not None:
             return True
-        return (state_folder(self.home) / DATABASE_FILE).exists()
+        if not settings_of(self.home, SharedSettings).database_url_env:
+            return (state_folder(self.home) / DATABASE_FILE).exists()
+        if not self._has_tables:
+            from unified_flow.shared.database import database_at
+
+            sql = "SELECT to_regclass('ai_rules') IS NOT NULL"
+            found = database_at(self.home).run(lambda c: c.execute(sql).fetchone())
+            self._has_tables = found == (True,)
+        return self._has_tables
 
     def store(self) -> GuardrailStore:
         """Opened once. Raises ConfigError where the extra is missing."""
@@ -330,8 +343,8 @@ def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
     from unified_flow.guardrails.store import WAITING, GuardrailStore
 
     state = state_folder(home)
-    if settings.database_url_env is not None:
-        database = SqlDatabase.of_variable(settings.database_url_env)
+    if variable := settings.database_url_env or settings_of(home, SharedSettings).database_url_env:
+        database = SqlDatabase.of_variable(variable)
     else:
         database = SqlDatabase.of_file(state / DATABASE_FILE)
     return GuardrailStore(database, state / WAITING)

@@ -13,7 +13,6 @@ from interventions.entry import is_open
 from interventions.home import error_log_folder
 from interventions.queue import queue_at
 from interventions.settings import RetentionSettings, settings_of
-from interventions.storage.history import History
 from interventions.times import earlier, to_text, utc_now
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.lib.threads import wait_for
@@ -53,8 +52,11 @@ def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = Fa
         if not dry_run:
             for path in logs:
                 path.unlink(missing_ok=True)
+            log = QueryLog.of(home)
             if kept.logs_days or kept.logs_mb:
-                QueryLog(home).put_aside(now.date())  # to be removed as a whole, one day
+                log.put_aside(now.date())  # to be removed as a whole, one day
+            if kept.logs_days:
+                log.forget(earlier(now, timedelta(days=kept.logs_days)))
     removed = 0 if dry_run else wait_for(delete(turns, chosen, keep=keep, before=before))
     if older_than is None and kept.turns_mb:
         beyond = wait_for(_oversized(turns, keep(), kept.turns_mb * MB, now))
@@ -81,7 +83,7 @@ def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> l
     """Those that are too old, or beyond what all may take: not today's, nor those from which an
     open failure could be restored, nor emergency logs while a failure waits there."""
     paths = [*error_log_folder(queue.home).glob("????-??-??.jsonl"), *QueryLog(queue.home).aside()]
-    if not History(queue.home).waiting()[0]:
+    if not queue.failures.waiting()[0]:
         paths += error_log_folder(queue.home).glob("emergency_????-??-??.jsonl")
     logs = sorted((path.stem[-10:], path.stat().st_size, path) for path in paths)
     beyond = sum(size for _, size, _ in logs) - keep.logs_mb * MB if keep.logs_mb else 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -39,18 +38,19 @@ class Grant(BaseModel):
         return f"allowed {scope}{at_hosts} by {self.by}, {self.at:%Y-%m-%d}"
 
 
-class _File(BaseModel):
+class GrantDocument(BaseModel):
+    """All of them, as they are stored; what a newer version wrote beside them is kept."""
+
     model_config = ConfigDict(frozen=True, extra="allow")
 
     version: int = 1
     grants: tuple[Grant, ...] = ()
 
+    def with_grants(self, grants: tuple[Grant, ...]) -> Self:
+        return self.model_copy(update={"grants": grants})
 
-_NO_FILE = _File()
 
-
-def grants_of(home: Path) -> GrantStore:
-    return GrantStore(state_folder(home) / "grants.json")
+_NO_FILE = GrantDocument()
 
 
 class GrantStore:
@@ -59,6 +59,10 @@ class GrantStore:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        return cls(state_folder(home) / "grants.json")
+
     def all(self) -> tuple[Grant, ...]:
         """Raises ConfigError for a file that cannot be read: nothing counts as allowed then."""
         return self._read().grants
@@ -66,32 +70,34 @@ class GrantStore:
     def add(self, grant: Grant) -> None:
         """In place of what was granted for another definition. Raises ConfigError if the file
         cannot be written."""
-        with self._changing() as grants:
+
+        def put(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
             others = [
                 g
                 for g in grants
                 if (g.tool, g.session_id) != (grant.tool, grant.session_id)
                 or (g.definition == grant.definition and g.hosts != grant.hosts)
             ]
-            grants[:] = [*others, grant]
+            return (*others, grant)
+
+        self._change(put)
 
     def revoke(self, tool: str | None = None, *, session_id: str | None = None) -> int:
         """How many grants are gone: of the tool, of the session, or of the tool in it."""
-        if not self.path.exists():
-            return 0
-        with self._changing() as grants:
-            before = len(grants)
-            grants[:] = [
+
+        def rest(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+            return tuple(
                 g
                 for g in grants
                 if (tool is not None and g.tool != tool)
                 or (session_id is not None and g.session_id != session_id)
-            ]
-            return before - len(grants)
+            )
 
-    def _read(self) -> _File:
+        return self._change(rest) if self.all() else 0
+
+    def _read(self) -> GrantDocument:
         try:
-            return _File.model_validate_json(self.path.read_bytes())
+            return GrantDocument.model_validate_json(self.path.read_bytes())
         except FileNotFoundError:
             return _NO_FILE
         except (OSError, ValidationError) as exc:
@@ -100,19 +106,18 @@ class GrantStore:
                 hint="mend or remove that file; without it nothing is granted",
             ) from exc
 
-    @contextmanager
-    def _changing(self) -> Iterator[list[Grant]]:
-        """The grants, to change in place, under the lock; written at the end."""
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> int:
+        """Put what `change` makes of the grants in their place, under the lock; how many fewer
+        there are then."""
         lock = FileLock(self.path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
             make_private_folder(self.path.parent)
             with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
-                file = self._read()
-                grants = list(file.grants)
-                yield grants
-                changed = file.model_copy(update={"grants": tuple(grants)})
-                text = json.dumps(changed.model_dump(mode="json"), indent=1, ensure_ascii=False)
+                before = self._read()
+                after = before.with_grants(change(before.grants))
+                text = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
                 replace_private(self.path, text + "\n")
+                return len(before.grants) - len(after.grants)
         except Timeout as exc:
             raise ConfigError(f"{lock.lock_file} was held for over {LOCK_TIMEOUT_S:g} s") from exc
         except OSError as exc:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
@@ -24,6 +23,8 @@ from interventions.secrets.rules import is_masked, patterns, words
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
+
+T = TypeVar("T")
 
 MAX_TEXT = 2_000
 MAX_RECORDS = 5_000
@@ -104,7 +105,8 @@ class MemoryStore(Memories):
         Raises InputError for what may not be remembered.
         """
         text = checked(text)
-        with self._changing(user_id) as records:
+
+        def add(records: list[MemoryRecord]) -> MemoryRecord:
             known = next((record for record in records if record.text == text), None)
             if known is not None:
                 return known
@@ -118,35 +120,43 @@ class MemoryStore(Memories):
                 id=_free_id(records), text=text, created_at=datetime.now(UTC), turn_id=turn_id
             )
             records.append(made)
-        return made
+            return made
+
+        return self._change(user_id, add)
 
     def update(
         self, user_id: str, memory_id: str, text: str, *, turn_id: int | None = None
     ) -> MemoryRecord | None:
         """None if there is no such memory. Raises InputError as `create` does."""
         news = {"text": checked(text), "updated_at": datetime.now(UTC), "turn_id": turn_id}
-        with self._changing(user_id) as records:
+
+        def replace(records: list[MemoryRecord]) -> MemoryRecord | None:
             for place, record in enumerate(records):
                 if record.id == memory_id:
                     records[place] = record.model_copy(update=news)
                     return records[place]
-        return None
+            return None
+
+        return self._change(user_id, replace)
 
     def delete(self, user_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Those that were there and are gone."""
-        with self._changing(user_id) as records:
+
+        def remove(records: list[MemoryRecord]) -> list[MemoryRecord]:
             gone = [record for record in records if record.id in ids]
             records[:] = [record for record in records if record.id not in ids]
-        return gone
+            return gone
+
+        return self._change(user_id, remove)
 
     def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]:
         """What the turn has made, and what it has changed: how that read before is not known."""
         written = [record.id for record in self.all(user_id) if record.turn_id == turn_id]
         return self.delete(user_id, written) if written else []
 
-    @contextmanager
-    def _changing(self, user_id: str) -> Iterator[list[MemoryRecord]]:
-        """The user's memories, under their lock, to be changed in place."""
+    def _change(self, user_id: str, change: Callable[[list[MemoryRecord]], T]) -> T:
+        """What `change` returns, which is given the user's memories, under their lock, to be
+        changed in place."""
         path = self.path(user_id)
         lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
         try:
@@ -154,10 +164,11 @@ class MemoryStore(Memories):
             with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
                 before = self.all(user_id)
                 records = list(before)
-                yield records
+                changed = change(records)
                 if records != before:
                     lines = (f"{record.model_dump_json()}\n" for record in records)
                     replace_private(path, "".join(lines))
+                return changed
         except Timeout as exc:
             raise RetrievalError(
                 f"{lock.lock_file} was held by somebody else for over {LOCK_TIMEOUT_S:g} s"

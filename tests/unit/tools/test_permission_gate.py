@@ -1,18 +1,20 @@
-"""May this tool run? The decision, the grants on disk, and the person who is asked."""
+"""May this tool run? The decision, the grants, and the person who is asked."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
+from unified_flow.shared.database import Database
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.tools.grants import Grant, GrantStore, Scope
 from unified_flow.tools.permission_gate import (
@@ -20,6 +22,7 @@ from unified_flow.tools.permission_gate import (
     PermissionReply,
     decide,
 )
+from unified_flow.tools.shared_grants import SharedGrantStore
 
 READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 
@@ -83,6 +86,16 @@ def store(tmp_path: Path) -> GrantStore:
     return GrantStore(tmp_path / "state" / "grants.json")
 
 
+@pytest.fixture(params=["file", "postgres"])
+def kept(request: pytest.FixtureRequest, store: GrantStore) -> Iterator[GrantStore]:
+    """What holds of every place that grants are kept in."""
+    if request.param == "file":
+        yield store
+        return
+    with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
+        yield SharedGrantStore(database)
+
+
 def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
     store: GrantStore,
 ) -> None:
@@ -93,18 +106,18 @@ def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
     assert not store.path.exists()
 
 
-def test_the_person_at_the_terminal_decides_and_for_how_long(store: GrantStore) -> None:
+def test_the_person_at_the_terminal_decides_and_for_how_long(kept: GrantStore) -> None:
     person = Person("no", "once", "once", "session", "always")
-    gate = PermissionGate(store, asker=person)
+    gate = PermissionGate(kept, asker=person)
     assert admit(gate) == "denied: not allowed by the person"
     admit(gate)
     admit(gate)
-    assert store.all() == (), "once leaves nothing behind"
+    assert kept.all() == (), "once leaves nothing behind"
     admit(gate)
     assert len(person.asked) == 4
     assert "this session" in admit(gate), "not asked again in the session"
     admit(gate, session="another")
-    assert "always" in admit(PermissionGate(store), session="a third, in another process")
+    assert "always" in admit(PermissionGate(kept), session="a third, in another process")
     assert len(person.asked) == 5
     assert person.asked[0] == ("file.write", {"path": "a"})
 
@@ -124,30 +137,35 @@ def test_a_call_that_was_granted_when_the_turn_was_resumed_runs_once(store: Gran
         admit(PermissionGate(store))
 
 
-def test_grants_are_private_and_can_be_revoked(store: GrantStore) -> None:
-    store.add(Grant(tool="a", session_id=None, by="ada"))
-    store.add(Grant(tool="a", session_id="s", by="ada"))
-    store.add(Grant(tool="a", session_id="s", by="bo"))
-    store.add(Grant(tool="b", session_id="s", by="ada"))
-    assert [(g.tool, g.session_id, g.by) for g in store.all()] == [
+def test_grants_can_be_revoked(kept: GrantStore) -> None:
+    assert kept.revoke() == 0
+    kept.add(Grant(tool="a", session_id=None, by="ada"))
+    kept.add(Grant(tool="a", session_id="s", by="ada"))
+    kept.add(Grant(tool="a", session_id="s", by="bo"))
+    kept.add(Grant(tool="b", session_id="s", by="ada"))
+    assert [(g.tool, g.session_id, g.by) for g in kept.all()] == [
         ("a", None, "ada"),
         ("a", "s", "bo"),
         ("b", "s", "ada"),
     ]
+    assert kept.revoke("a", session_id="s") == 1
+    assert kept.revoke("a") == 1
+    assert [grant.tool for grant in kept.all()] == ["b"]
+
+
+def test_grants_are_private(store: GrantStore) -> None:
+    store.add(Grant(tool="a", session_id=None, by="ada"))
     assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
-    assert store.revoke("a", session_id="s") == 1
-    assert store.revoke("a") == 1
-    assert [grant.tool for grant in store.all()] == ["b"]
 
 
-def test_no_grant_is_lost_among_several_writers(store: GrantStore) -> None:
+def test_no_grant_is_lost_among_several_writers(kept: GrantStore) -> None:
     def add(number: int) -> None:
-        GrantStore(store.path).add(Grant(tool=f"t{number}", session_id=None, by="ada"))
+        kept.add(Grant(tool=f"t{number}", session_id=None, by="ada"))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(add, range(24)))
-    assert {grant.tool for grant in store.all()} == {f"t{n}" for n in range(24)}
+    assert {grant.tool for grant in kept.all()} == {f"t{n}" for n in range(24)}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"grants": [{"tool": 3}]}'])

@@ -9,9 +9,9 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,8 +19,12 @@ from interventions.storage import jsonl
 from interventions.times import to_text, utc_now
 from unified_flow.errors import wire_name
 from unified_flow.phases.errors import PhaseError
+from unified_flow.stores import request_rows
 from unified_flow.turns.journal import encode
 from unified_flow.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from unified_flow.shared.request_rows import RequestRows
 
 
 class PhaseLine(BaseModel):
@@ -135,10 +139,16 @@ LogRequest = Callable[[RequestLine], None]
 
 
 class QueryLog:
-    """Only this class knows the file."""
+    """Only this class knows the file. In shared mode `rows` has the lines of all machines."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, rows: RequestRows | None = None) -> None:
         self._path = home / "logs" / "rag_queries.jsonl"
+        self._rows = rows
+
+    @classmethod
+    def of(cls, home: Path) -> Self:
+        """Raises ConfigError for a shared database that cannot be used."""
+        return cls(home, request_rows(home))
 
     @property
     def place(self) -> str:
@@ -146,7 +156,10 @@ class QueryLog:
 
     def append(self, line: RequestLine) -> None:
         """Raises OSError if it is not written whole; it is, once this process can write it."""
-        jsonl.append_or_keep(self._path, encode(line.model_dump(mode="json")))
+        encoded = encode(line.model_dump(mode="json"))
+        if self._rows is not None:
+            self._rows.append(line.request_id, encoded.decode())
+        jsonl.append_or_keep(self._path, encoded)
 
     def put_aside(self, day: date) -> None:
         """Begin a new file, so that the lines up to `day` can be removed as one. A writer that is
@@ -156,12 +169,24 @@ class QueryLog:
             os.link(self._path, self._path.with_stem(f"rag_queries-{day}"))
             self._path.unlink()
 
+    def forget(self, before: datetime) -> None:
+        """Remove from the rows what was written before then; the files are removed by the day."""
+        if self._rows is not None:
+            self._rows.forget(before)
+
     def aside(self) -> list[Path]:
         """`rag_queries-YYYY-MM-DD.jsonl`, the oldest first."""
         return sorted(self._path.parent.glob("rag_queries-????-??-??.jsonl"))
 
     def of_request(self, request_id: str) -> Iterator[RequestLine]:
-        """Oldest first. Lines that are torn or foreign are of no request. Raises OSError."""
+        """Oldest first, those of all machines before what is in this one's file alone. Lines that
+        are torn or foreign are of no request. Raises OSError, and DatabaseAwayError."""
+        shared = self._rows.of_request(request_id) if self._rows is not None else []
+        known = [RequestLine.model_validate_json(line) for line in shared]
+        yield from known
+        yield from (line for line in self._in_files(request_id) if line not in known)
+
+    def _in_files(self, request_id: str) -> Iterator[RequestLine]:
         wanted = json.dumps(request_id, ensure_ascii=False).encode()
         for path in (*self.aside(), self._path):
             for raw in _lines(path):

@@ -72,7 +72,7 @@ class Exchange:
 class Sessions(Protocol):
     """What a turn keeps for the turns after it, and asks of those before; a caller on an event loop
     takes a thread. Each method raises RetrievalError if the store cannot be used, but for
-    `answered`."""
+    `answered` and `last_turn_id`."""
 
     @property
     def place(self) -> str: ...
@@ -84,6 +84,10 @@ class Sessions(Protocol):
     def answered(
         self, session_id: str, request_id: str, user_id: str, question: str
     ) -> int | None: ...
+    def last_turn_id(self) -> int: ...
+    def sessions(self, limit: int) -> list[SessionSummary]: ...
+    def exchanges(self, session_id: str) -> list[Exchange]: ...
+    def forget(self, session_id: str) -> int: ...
     def close(self) -> None: ...
 
 
@@ -168,7 +172,6 @@ class SessionStore(Sessions):
             *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
             *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
         )
-        index = " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
         saved = Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
         with self._open() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -185,7 +188,7 @@ class SessionStore(Sessions):
             connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
             connection.execute(
                 "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
-                (turn.turn_id, index, turn.session_id),
+                (turn.turn_id, index_text(turn), turn.session_id),
             )
         return saved
 
@@ -231,7 +234,8 @@ class SessionStore(Sessions):
         )
         rows = self._read(query, (f"terms : ({wanted})", session_id, before, limit))
         return [
-            PriorTurn(turn_id=t, question=q, answer=a, score=_unit(-rank)) for t, q, a, rank in rows
+            PriorTurn(turn_id=t, question=q, answer=a, score=unit_score(-rank))
+            for t, q, a, rank in rows
         ]
 
     def sessions(self, limit: int) -> list[SessionSummary]:
@@ -306,6 +310,14 @@ def _row(message: Message, turn: Turn) -> tuple[object, ...]:
     )
 
 
-def _unit(weight: float) -> float:
+def index_text(turn: Turn) -> str:
+    """What an answered turn is found by."""
+    draft, analysis = turn.sections.synthesis, turn.sections.query_analyzer
+    assert draft is not None
+    assert analysis is not None
+    return " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+
+
+def unit_score(weight: float) -> float:
     """A BM25 weight (0 and up, greater is better) as 0..1, monotone."""
     return max(0.0, weight) / (1.0 + max(0.0, weight))

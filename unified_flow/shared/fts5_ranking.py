@@ -1,0 +1,58 @@
+"""SQLite's own ranking of full text (FTS5, `bm25()`), for texts that lie elsewhere: a conversation
+has the same scores in PostgreSQL as in the file of one machine.
+
+Source: https://sqlite.org/fts5.html, 5.1.1.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+K1, B = 1.2, 0.75
+_LEAST_WEIGHT = 1e-6  # of a phrase that stands in half of the texts or more
+
+Tokens = Sequence[str]
+
+
+def tokens_of(texts: Sequence[str]) -> list[list[str]]:
+    """Those that FTS5 makes of each text; of a term with an underscore there are several, which a
+    question has to find side by side."""
+    found: list[list[str]] = [[] for _ in texts]
+    with closing(sqlite3.connect(":memory:")) as index:
+        index.execute("CREATE VIRTUAL TABLE texts USING fts5 (text)")
+        index.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
+        index.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
+        for number, token in index.execute("SELECT doc, term FROM tokens ORDER BY doc, offset"):
+            found[number].append(token)
+    return found
+
+
+def times_in(phrase: Tokens, text: Tokens) -> int:
+    """How often the phrase stands in the text; phrases may overlap."""
+    wanted, length = list(phrase), len(phrase)
+    starts = range(len(text) - length + 1)
+    return sum(text[at] == wanted[0] and list(text[at : at + length]) == wanted for at in starts)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """All texts that there are: how many, and how many tokens in all."""
+
+    number: int
+    tokens: int
+
+    def weight(self, holding: int) -> float:
+        """Of a phrase that this many of them hold."""
+        inverse = math.log((self.number - holding + 0.5) / (holding + 0.5))
+        return inverse if inverse > 0 else _LEAST_WEIGHT
+
+    def score(self, length: int, found: Sequence[tuple[int, float]]) -> float:
+        """Of a text with so many tokens: how often it holds each phrase, and its weight. 0 and up,
+        greater is better."""
+        average = self.tokens / self.number
+        norm = K1 * (1 - B + B * length / average)
+        return sum(weight * times * (K1 + 1) / (times + norm) for times, weight in found)

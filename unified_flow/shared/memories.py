@@ -1,0 +1,60 @@
+"""The memories of all users in PostgreSQL: a row each, in the order in which they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.stored_text import encoded, storable
+from unified_flow.turns.memory import MemoryRecord, MemoryStore
+
+T = TypeVar("T")
+
+
+class SharedMemoryStore(MemoryStore):
+    """While the database is away, callers wait (`Database.run`)."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self, user_id: str) -> list[MemoryRecord]:
+        return self._database.run(lambda connection: _memories(connection, user_id))
+
+    def counted(self) -> tuple[int, int]:
+        sql = "SELECT count(DISTINCT user_id), count(*) FROM memories"
+        ((users, memories),) = self._database.run(lambda c: c.execute(sql).fetchall())
+        return users, memories
+
+    def _change(self, user_id: str, change: Callable[[list[MemoryRecord]], T]) -> T:
+        user = storable(user_id)
+
+        def in_transaction(connection: Connection) -> T:
+            connection.execute(
+                "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"memories {user}"]
+            )
+            before = _memories(connection, user_id)
+            records = list(before)
+            changed = change(records)
+            connection.execute(
+                "DELETE FROM memories WHERE user_id = %s AND id <> ALL (%s)",
+                [user, [record.id for record in records]],
+            )
+            connection.cursor().executemany(
+                "INSERT INTO memories (user_id, id, record) VALUES (%s, %s, %s)"
+                " ON CONFLICT (user_id, id) DO UPDATE SET record = EXCLUDED.record",
+                [
+                    (user, record.id, encoded(record.model_dump(mode="json")))
+                    for record in records
+                    if record not in before
+                ],
+            )
+            return changed
+
+        return self._database.run(in_transaction)
+
+
+def _memories(connection: Connection, user_id: str) -> list[MemoryRecord]:
+    sql = "SELECT record FROM memories WHERE user_id = %s ORDER BY place"
+    rows = connection.execute(sql, [storable(user_id)])
+    return [MemoryRecord.model_validate_json(record) for (record,) in rows]
