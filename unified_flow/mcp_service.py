@@ -195,7 +195,7 @@ class AgentTools:
         with _tool_errors():
             entry = self._queue.find(intervention_id)
             page = exported(self._queue, entry, "markdown", utc_now())
-        return _part(f"version {entry['version']}\n\n{page}", offset)
+        return _part(page, offset)
 
     def similar_interventions(self, intervention_id: Id) -> str:
         """How the same failure was resolved before, the latest first: by whom, and whether a
@@ -225,9 +225,6 @@ class AgentTools:
             bool,
             Field(description="Let the turn go on first; false closes the entry unverified."),
         ] = True,
-        expected_version: Annotated[
-            int | None, Field(description="Refuse if somebody changed it since this version.")
-        ] = None,
     ) -> str:
         """Close a failure whose cause you have mended. By default its turn goes on from the phase
         that failed, and the failure is closed, verified, only if the turn gets past it.
@@ -239,15 +236,13 @@ class AgentTools:
         by = f"{this_process().user} ({_client_of(context)})"
         with _tool_errors():
             if not retry:
-                entry = self._queue.resolve(
-                    intervention_id, note, expected_version=expected_version, by=by, via=VIA
-                )
+                entry = self._queue.resolve(intervention_id, note, by=by, via=VIA)
                 return _json({"id": entry["id"], "resolved": True, "verified": False})
             before = self._queue.find(intervention_id)
             request = RetryRequest(
                 before["turn_id"], before["id"], note, answer=note, by=by, via=VIA
             )
-            retried = retry_entry(self._queue, request, expected_version=expected_version)
+            retried = retry_entry(self._queue, request)
             if not retried.resolved:
                 raise StillOpenError(retried)
         result = retried.result
@@ -298,7 +293,7 @@ def _client_of(context: Context[None]) -> str:
 def _row(entry: Entry) -> dict[str, Any]:
     view = entry_view(entry, utc_now())
     names = ("short_id", "state", "severity", "type", "phase", "tool", "turn_id", "session_id")
-    row = {name: view[name] for name in (*names, "occurrences", "last_seen", "version")}
+    row = {name: view[name] for name in (*names, "occurrences", "last_seen")}
     row["error"] = f"{view['error_type']}: {view['error_message']}"[:MESSAGE]
     if others := len(view["merged"]):
         row["holds_other_failures"] = others

@@ -167,11 +167,6 @@ def test_answers_are_redacted_bounded_and_command_no_terminal(home: Path, docs: 
         assert "sev" in await agent.refused("list_interventions", query="sev:worst")
         no_turn = await agent.refused("resolve_intervention", intervention_id="last", note="gone")
         assert "resolve it with a note" in no_turn
-        late = await agent.refused(
-            "resolve_intervention",
-            **{"intervention_id": "last", "note": "gone", "retry": False, "expected_version": 9},
-        )
-        assert "is version 1, not 9" in late
         closed = await agent.read(
             "resolve_intervention", intervention_id="last", note="gone", retry=False
         )
