@@ -141,8 +141,8 @@ def test_a_message_delivered_twice_at_once_is_kept_once(home: Path, store: Sessi
     turns = asyncio.run(both())
     assert {turn.response for turn in turns} == {DRAFT.response}
     assert len(store.recent("a", before=99, limit=5)) == 1
-    rows = sqlite3.connect(store.path).execute("SELECT count(*) FROM messages").fetchone()
-    assert rows == (2,)
+    with closing(sqlite3.connect(store.path)) as kept:
+        assert kept.execute("SELECT count(*) FROM messages").fetchone() == (2,)
 
 
 def test_a_turn_takes_back_what_it_kept_and_nothing_else(home: Path, store: SessionStore) -> None:

@@ -359,7 +359,7 @@ def test_a_file_that_is_lost_while_in_use_is_no_absence_of_rules(
     assert store.active_rules("ada") is not None
     kept = tmp_path / "copy.sqlite3"
     file = tmp_path / "shared_state" / "guardrails.sqlite3"
-    with sqlite3.connect(file) as source, sqlite3.connect(kept) as target:
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(kept)) as target:
         source.backup(target)
     for each in (tmp_path / "shared_state").glob("guardrails.sqlite3*"):
         each.unlink()
