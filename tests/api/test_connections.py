@@ -7,6 +7,7 @@ import json
 import resource
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from tests import forked
 from tests.api.service import Service, serving, until
 from unified_flow.api.connections import Connections, max_connections
+from unified_flow.api.metrics import REFUSALS_LOGGED
 from unified_flow.api.server import config_of, listen
 from unified_flow.config.tables import ServeSettings
 
@@ -183,6 +185,29 @@ def test_what_is_no_http_is_refused_with_the_envelope_and_logged(
     assert f"x-request-id: {answer['request_id']}".encode() in head.lower()
     assert crowded.log[-1]["request_id"] == answer["request_id"]
     assert crowded.log[-1]["http"]["status"] == 400
+
+
+def test_what_is_no_http_after_a_request_is_refused_in_the_same_way(crowded: Service) -> None:
+    """It is read once the request before it has its answer."""
+    with _connect(crowded) as connection:
+        connection.sendall(HEAD + b"\r\n" + b"\x16\x03\x01\x02\x00\r\n\r\n")
+        first, _, second = _rest(connection).partition(b"}HTTP/1.1 400 ")
+    head, _, body = second.partition(b"\r\n\r\n")
+    answer = json.loads(body)
+    assert first.startswith(b"HTTP/1.1 200 ")
+    assert answer["code"] == "VALIDATION_ERROR"
+    assert f"x-request-id: {answer['request_id']}".encode() in head.lower()
+    assert crowded.log[-1]["request_id"] == answer["request_id"]
+
+
+def test_a_flood_of_one_refusal_hides_no_other(tmp_path: Path) -> None:
+    with serving(tmp_path / "home", settings="[serve]\nmax_body_bytes = 1024\n") as service:
+        for _ in range(REFUSALS_LOGGED.most + 10):
+            assert service.http.get("/nowhere").status_code == 404
+        assert service.http.post("/query", content=b" " * 2048).status_code == 413
+        statuses = Counter(line["http"]["status"] for line in service.log)
+    assert REFUSALS_LOGGED.most <= statuses[404] < REFUSALS_LOGGED.most + 10
+    assert statuses[413] == 1
 
 
 def test_a_body_that_is_broken_has_one_line(crowded: Service) -> None:

@@ -115,17 +115,25 @@ def test_logs_are_json_on_stdout_if_wanted(folder: Path, docs: Path) -> None:
         serving(folder, *model_flags(model.url), docs=docs, settings=settings) as service,
     ):
         failed = service.ask(session_id="s1")
+        (waiting,) = service.triage("GET", "/interventions").json()["interventions"]
         service.stop()
         assert service.process.stdout is not None
         lines = [json.loads(line) for line in service.process.stdout.read().splitlines()]
     about = {"level": "error", "request_id": failed.headers["X-Request-ID"]}
-    of_request = [line for line in lines if about.items() <= line.items()]
-    upstream, answered = (
-        {name: line[name] for name in ("service", "status_code", "error_type")}
-        for line in of_request
-    )
-    assert upstream == {"service": "llm", "status_code": 500, "error_type": "HTTPStatusError"}
-    assert answered == {"service": "http", "status_code": 502, "error_type": "LlmError"}
+    (line,) = (line for line in lines if about.items() <= line.items())
+    assert (line["service"], line["error_type"]) == ("llm", "HTTPStatusError")
+    assert (line["status_code"], line["upstream_status_code"]) == (502, 500)
+    assert (line["code"], line["route"]) == ("LLM_ERROR", "/query")
+    assert line["intervention_id"] == waiting["id"]
+    assert "HTTPStatusError" in line["traceback"]
+
+
+def test_a_reader_of_logs_who_has_stopped_keeps_nobody_waiting(folder: Path, docs: Path) -> None:
+    """A pipe holds two hundred lines."""
+    with serving(folder, docs=docs, settings=f"{SETTINGS}json_logs = true\n") as service:
+        for _ in range(900):
+            assert service.http.get("/nowhere").status_code == 404
+        service.stop()
 
 
 def test_a_model_that_hangs_is_not_ready(folder: Path, docs: Path) -> None:

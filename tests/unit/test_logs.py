@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,20 @@ def test_a_disk_that_is_full_keeps_nobody_from_going_on(
         logging.getLogger("unified_flow").error("once")
     with pytest.raises(OSError, match="No space left"):
         full.close()
+
+
+def test_a_line_that_finds_no_room_is_lost_and_counted() -> None:
+    reading, writing = os.pipe()
+    lost: list[int] = []
+    writer = logs.LineWriter(writing, lambda: lost.append(1), most=2)
+    sent = [f"{number} {'x' * 100_000}" for number in range(5)]  # a pipe holds less than one
+    for line in sent:
+        writer.put(line)
+    closing = threading.Thread(target=writer.close)
+    closing.start()
+    with os.fdopen(reading) as lines:
+        read = [lines.readline().rstrip("\n") for _ in range(len(sent) - len(lost))]
+    closing.join()
+    os.close(writing)
+    assert 2 <= len(lost) <= 3  # one may be under way
+    assert read == [line for line in sent if line in read]

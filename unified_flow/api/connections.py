@@ -19,6 +19,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 RESERVED_DESCRIPTORS = 64  # for files, and the sockets of the loop
 DESCRIPTORS_PER_TURN = 4  # for its journal, its search, its model and a tool
 MIN_CONNECTIONS = 8
+BAD_REQUEST = b"HTTP/1.1 400 "
+OURS = b"\r\nx-request-id: "  # a header of every answer of the application
 
 MakeProtocol = Callable[..., asyncio.Protocol]
 
@@ -138,13 +140,17 @@ class Connection(asyncio.Protocol):
         self._say_whether_idle()
 
     def write(self, data: bytes) -> None:
-        """What the server writes while it reads is its refusal of bytes that are no HTTP: ours
-        goes out in its place, once the request whose body they are has reached the application."""
-        if not self._reading:
+        """What the server writes of its own is its refusal of bytes that are no HTTP: ours goes
+        out in its place, once the request whose body they are has reached the application. It is
+        written while the server reads, or after the answer to the request before it."""
+        if self._refused:
+            return
+        own = self._reading or (data.startswith(BAD_REQUEST) and OURS not in data.lower())
+        if not own:
             self.transport.write(data)
-        elif not self._refused:
-            self._refused = True
-            asyncio.get_running_loop().call_soon(self._refuse)
+            return
+        self._refused = True
+        asyncio.get_running_loop().call_soon(self._refuse)
 
     def close(self) -> None:
         if not self._refused:

@@ -26,7 +26,7 @@ from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.config.tables import ServeSettings
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.logs import REQUESTS
+from unified_flow.engine.telemetry.logs import REQUESTS, of_request
 from unified_flow.engine.telemetry.query_log import RequestLine
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.lib.trace_context import HEADER, checked, traceparent
@@ -61,6 +61,7 @@ class Gate:
         exchange = HttpExchange.of_scope(scope, self.services.settings.language)
         response = _Response(self, scope, exchange, send)
         traceparent.set(checked(headers.get(HEADER, "")))
+        of_request.set(exchange.failures)
         try:
             if refusal := self._refusal(headers, exchange):
                 raise ProblemError(refusal)
@@ -223,18 +224,28 @@ class Cors(CORSMiddleware):
 def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -> None:
     """Count it and write its line; a healthy probe, which comes every few seconds, has none.
 
-    Beyond a number (`REFUSALS_LOGGED`) what was refused without a turn is counted only: whoever
-    may send could fill the disk with it.
+    Beyond a number (`REFUSALS_LOGGED`) of one status what was refused without a turn is counted
+    only: whoever may send could fill the disk with it. What failed meanwhile has an error record of
+    its own, which tells the answer, too.
     """
     metrics.count(exchange)
+    problem = exchange.problem
+    failed = exchange.failures.answered(
+        status_code=exchange.status,
+        code=problem.code if problem is not None else None,
+        intervention_id=problem.intervention_id if problem is not None else None,
+        route=exchange.route,
+        duration_ms=elapsed_ms(exchange.started),
+    )
     if exchange.is_probe and exchange.status == HTTPStatus.OK:
         return
-    refused = exchange.turn_line is None and exchange.problem is not None
-    if refused and metrics.refusals.take("", monotonic()):
+    refused = exchange.turn_line is None and problem is not None
+    if refused and metrics.refusals.take(str(exchange.status), monotonic()):
         metrics.count_unlogged()
         return
     log, line = services.query_log, exchange.line(services.policy.name)
-    _log_request(exchange, line)
+    if not failed:
+        _log_request(exchange, line)
     try:
         log.append(line)
     except OSError as exc:

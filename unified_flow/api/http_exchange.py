@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, get_args
 
@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Scope
 
 from unified_flow.api.problems import KIND_OF_CODE, Problem
+from unified_flow.engine.telemetry.logs import FailureRecords
 from unified_flow.engine.telemetry.query_log import HttpLine, RequestLine
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.clock import elapsed_ms
@@ -45,6 +46,7 @@ class HttpExchange:
     turn_line: RequestLine | None = None
     question_body: bytes | None = None
     caller: str | None = None
+    failures: FailureRecords = field(default_factory=FailureRecords)
 
     @classmethod
     def begin(

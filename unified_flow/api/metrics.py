@@ -30,7 +30,7 @@ from unified_flow.turns.events import Observed
 RETRY_WINDOW_S = 300.0
 MAX_FAILED = 10_000
 MAX_RULES = 100
-# Lines of refused requests in the query log: at once, and evenly over an hour.
+# Lines of requests refused with one status, in the query log: at once, and evenly over an hour.
 REFUSALS_LOGGED = Rate(1000, "hour")
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30, 60)
 

@@ -44,8 +44,10 @@ def serve(services: Services) -> None:
     Raises ConfigError for an address that cannot be used, InputError for missing documents.
     """
     settings = services.settings.serve
-    on_stdout = JsonLines().attached() if settings.json_logs else nullcontext()
-    with Alarms() as alarms, logged(services.home), on_stdout:
+    alarms = Alarms()
+    json_lines = JsonLines(partial(alarms.count, "stdout"))
+    on_stdout = json_lines.attached() if settings.json_logs else nullcontext()
+    with alarms, logged(services.home), on_stdout:
         app = make_app(services, alarms)
         state: AppState = app.state.shared
         listener = listen(settings.host, settings.port)

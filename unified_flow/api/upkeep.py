@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Self
 
@@ -19,6 +19,7 @@ from interventions.recovery import recover
 from interventions.secrets.redaction import redact_text
 from interventions.storage import jsonl
 from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.logs import LineWriter
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.resume.retention import prune
 
@@ -42,6 +43,7 @@ class Alarms(logging.Handler):
         self._said: dict[str, tuple[float, int]] = {}  # when, and how many since
 
     def __enter__(self) -> Self:
+        self._stderr = LineWriter(2, partial(self.count, "stderr"))
         for name in _WATCHED:
             logging.getLogger(name).addHandler(self)
         return self
@@ -49,19 +51,21 @@ class Alarms(logging.Handler):
     def __exit__(self, *_: object) -> None:
         for name in _WATCHED:
             logging.getLogger(name).removeHandler(self)
+        self._stderr.close()
 
     def emit(self, record: logging.LogRecord) -> None:
         kind, now = record.module, monotonic()
-        self.counts[kind] += 1
+        self.count(kind)
         at, unsaid = self._said.get(kind, (-QUIET_S, 0))
         if now - at < QUIET_S:
             self._said[kind] = (at, unsaid + 1)
             return
         self._said[kind] = (now, 0)
         more = f" ({unsaid} more like the last one)" if unsaid else ""
-        with suppress(OSError, ValueError):
-            said = one_line(redact_text(record.getMessage(), 1000))
-            print(f"critical: {said}{more}", file=sys.stderr, flush=True)
+        self._stderr.put(f"critical: {one_line(redact_text(record.getMessage(), 1000))}{more}")
+
+    def count(self, source: str) -> None:
+        self.counts[source] += 1
 
 
 @dataclass

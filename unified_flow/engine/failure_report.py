@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -17,6 +16,7 @@ from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
+from unified_flow.engine.telemetry.logs import log_error
 from unified_flow.errors import LimitReachedError, PageError
 from unified_flow.errors.classification import classify
 from unified_flow.lib.trace_context import trace_id
@@ -27,8 +27,6 @@ from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
-
-logger = logging.getLogger("unified_flow")
 
 SHOWN = ("completed", "running", "failed", "interrupted")
 
@@ -162,13 +160,12 @@ def _close_passed_intervention(failure: Failure, turn: Turn, services: Services)
 def log_failure(
     request: InterventionRequest, error: BaseException | None = None, *, service: str
 ) -> None:
-    """One error record with the fields of both documents' logging standards."""
+    """One error record with the fields of both documents' logging standards. `status_code` is that
+    of the server that failed; over HTTP it is the one that a client got."""
     status = error.response.status_code if isinstance(error, httpx.HTTPStatusError) else None
-    logger.error(
-        "[%s] %s",
-        request.phase,
-        request.error_type,
-        extra={
+    log_error(
+        f"[{request.phase}] {request.error_type}",
+        {
             "component": request.phase,
             "operation": request.tool or "run",
             "service": service,
@@ -177,11 +174,10 @@ def log_failure(
             "session_id": request.session_id,
             "turn_id": request.turn_id,
             "request_id": request.request_id,
-            # Of the server that failed; the record of the answer has the one that a client got.
             "status_code": status,
             "traceback": redact_text(request.traceback or ""),
         },
-        exc_info=error,
+        error,
     )
 
 

@@ -10,10 +10,13 @@ import fcntl
 import json
 import logging
 import os
+import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,10 @@ _OF_ANY_RECORD = {*vars(logging.makeLogRecord({})), "message", "taskName"}
 FILE = "flow.log"
 MAX_BYTES = 5 * 1024 * 1024  # of one file; there are two at most
 MAX_LINE = 10_000  # characters
+WAITING = 10_000  # lines for a reader who is slow
+CLOSING_S = 1.0
+
+logger = logging.getLogger("unified_flow")
 
 _lock = threading.Lock()
 _handlers: dict[Path, _PrivateFile] = {}
@@ -84,9 +91,84 @@ class _Terminal(logging.Handler):
 _terminal = _Terminal(logging.WARNING)
 
 
+class LineWriter:
+    """Lines for stdout (1) or stderr (2), whose reader may stop: a thread writes them, and `lose`
+    is called for each that finds no room."""
+
+    def __init__(self, descriptor: int, lose: Callable[[], object], most: int = WAITING) -> None:
+        self._descriptor = descriptor
+        self._lose = lose
+        self._lines: queue.Queue[bytes | None] = queue.Queue(most)
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+
+    def put(self, line: str) -> None:
+        try:
+            self._lines.put_nowait(f"{line}\n".encode("utf-8", "replace"))
+        except queue.Full:
+            self._lose()
+
+    def close(self) -> None:
+        """Wait for what is left, but not for a reader who has stopped."""
+        with suppress(queue.Full):
+            self._lines.put(None, timeout=CLOSING_S)
+        self._thread.join(CLOSING_S)
+
+    def _write(self) -> None:
+        # Not by print: whoever is left behind in it holds a lock that the end of Python wants.
+        while data := self._lines.get():
+            with suppress(OSError):
+                while data:
+                    data = data[os.write(self._descriptor, data) :]
+
+
+class FailureRecords:
+    """The error records of one request over HTTP, which wait for what its client gets: the status
+    of its answer stands in them, and that of the server that failed beside it."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[str, dict[str, Any], BaseException | None]] = deque()
+        self._answer: dict[str, Any] | None = None
+
+    def add(self, message: str, fields: dict[str, Any], error: BaseException | None) -> None:
+        """Also in a thread, and after the answer."""
+        self._waiting.append((message, fields, error))
+        self._write()
+
+    def answered(self, **fields: Any) -> bool:
+        """Write them with these fields; whether there were any."""
+        self._answer = fields
+        return self._write()
+
+    def _write(self) -> bool:
+        written = False
+        with suppress(IndexError):
+            while self._answer is not None:
+                message, fields, error = self._waiting.popleft()
+                upstream = {"upstream_status_code": fields["status_code"]}
+                logger.error(message, extra={**fields, **upstream, **self._answer}, exc_info=error)
+                written = True
+        return written
+
+
+of_request: ContextVar[FailureRecords | None] = ContextVar("of_request", default=None)
+
+
+def log_error(message: str, fields: dict[str, Any], error: BaseException | None) -> None:
+    """An error record with these fields, once the request is answered whose failure it is."""
+    if (records := of_request.get()) is not None:
+        records.add(message, fields, error)
+    else:
+        logger.error(message, extra=fields, exc_info=error)
+
+
 class JsonLines(logging.Handler):
     """A JSON object a line on stdout: warnings and worse, and what was answered to each request,
     with the fields that the record has (`service`, `status_code`, `request_id`, ...)."""
+
+    def __init__(self, lose: Callable[[], object]) -> None:
+        super().__init__()
+        self._lose = lose
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or record.name == REQUESTS
@@ -101,19 +183,20 @@ class JsonLines(logging.Handler):
         }
         if record.exc_info and "traceback" not in line:
             line["traceback"] = logging.Formatter().formatException(record.exc_info)
-        with suppress(OSError, ValueError):
-            print(json.dumps(redact(line), ensure_ascii=False, default=str), flush=True)
+        self._stdout.put(json.dumps(redact(line), ensure_ascii=False, default=str))
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        for logger in _loggers():
-            logger.addHandler(self)
+        self._stdout = LineWriter(1, self._lose)
+        for each in _loggers():
+            each.addHandler(self)
         logging.getLogger(REQUESTS).setLevel(logging.INFO)
         try:
             yield
         finally:
-            for logger in _loggers():
-                logger.removeHandler(self)
+            for each in _loggers():
+                each.removeHandler(self)
+            self._stdout.close()
 
 
 class _PrivateFile(logging.Handler):
