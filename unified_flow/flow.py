@@ -15,7 +15,7 @@ from unified_flow.engine.environment import beginning
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.loop import log_request, run_turn
-from unified_flow.engine.outcome import outcome_of
+from unified_flow.engine.outcome import outcome_of, phase_error
 from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import LogRequest
@@ -187,7 +187,16 @@ class UnifiedFlow:
             return await self._dispatch(ledger, run, log)
 
     async def _dispatch(self, ledger: Ledger, run: TurnRun, log: LogRequest | None) -> Turn:
-        return await self.services.dispatcher.run(ledger, partial(run_turn, ledger, run, log))
+        services, error = self.services, None
+        try:
+            return await services.dispatcher.run(ledger, partial(run_turn, ledger, run))
+        except BaseException as exc:
+            error = exc
+            raise
+        finally:
+            if error is None and ledger.turn.failure is not None:  # a save's costs no answer
+                error = phase_error(ledger.turn, services.settings.language)
+            log_request(ledger.turn, error, services, log)
 
     async def _answered_before(
         self, asked: Mapping[str, str], log: LogRequest | None
@@ -209,7 +218,7 @@ class UnifiedFlow:
     async def _refresh_documents(self, run: TurnRun) -> None:
         """Raises InputError where there is nothing to answer from."""
         documents = self.services.documents
-        if documents is None or documents.fresh:
+        if documents is None or documents.fresh or not self.services.dispatcher.runs_here:
             return
         # doc.search meets a broken or slow index again, and there it becomes an intervention.
         deadline = asyncio.timeout_at(run.search_ends_at)

@@ -6,6 +6,7 @@ Beside `wiring.py`, which takes them from here, because a list of turns needs no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,13 +41,27 @@ def shared_database(home: Path) -> Database | None:
 
 
 def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
-    return FileTurnStore(state_folder(home) / "turns", known)
+    """Where machines share a database, workers run what begins or goes on there."""
+    database = shared_database(home)
+    if database is None:
+        return FileTurnStore(state_folder(home) / "turns", known)
+    return _turns_in(database, settings_of(home, SharedSettings).max_queued)
+
+
+@cache
+def _turns_in(database: Database, max_queued: int) -> TurnStore:
+    """One for the process: the locks of all of its turns are in one session."""
+    from unified_flow.shared.turn_store import PostgresTurnStore
+
+    return PostgresTurnStore(database, max_queued=max_queued)
 
 
 def turn_archive(home: Path | str | None) -> TurnArchive:
     """Of the home that is found from `home` (interventions.home.find_home)."""
     place = find_home(home)
-    return TurnArchive(turn_store(place), state_folder(place) / "turn_index.sqlite3")
+    store = turn_store(place)
+    name = "turn_index" if shared_database(place) is None else "shared_turn_index"
+    return TurnArchive(store, state_folder(place) / f"{name}.sqlite3")
 
 
 def session_store(home: Path) -> Sessions:

@@ -17,7 +17,7 @@ from interventions.settings import NotificationSettings, QueueSettings, settings
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
-from unified_flow.engine.services import Services
+from unified_flow.engine.services import Dispatcher, Services, ThisProcess
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import ConfigError
 from unified_flow.guardrails.guardrails import Guardrails
@@ -123,11 +123,13 @@ def wire(
     configured = [located_module(Path.cwd(), each) for each in settings.tools.modules]
     given_modules = [located_module(Path.cwd(), each) for each in tool_modules]
     modules = ToolModules(list(dict.fromkeys([*configured, *given_modules])))
+    kept = turn_store(root, known=sessions.last_turn_id) if turns is None else turns
+    by_workers = database is not None and turns is None
     return Services(
         home=root,
         settings=settings,
         config_digest=_digest(settings),
-        turns=turn_store(root, known=sessions.last_turn_id) if turns is None else turns,
+        turns=kept,
         models=ModelRegistry(settings, own_models, state=state_folder(root)),
         toolbox=Toolbox([*built_in, *installed_tools(), *own_tools], servers, modules),
         gate=PermissionGate(
@@ -146,10 +148,20 @@ def wire(
         query_log=QueryLog.of(root),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
+        dispatcher=_workers(kept, settings) if by_workers else ThisProcess(),
         pause=asyncio.sleep if pause is None else pause,
         traces=_traces(settings),
         asked_with=_asked_with(named, given_modules, allow_tools, {**overrides, "model": model}),
     )
+
+
+def _workers(turns: TurnStore, settings: Settings) -> Dispatcher:
+    from unified_flow.engine.worker_dispatch import Workers
+    from unified_flow.shared.following import TurnFollower
+    from unified_flow.shared.turn_store import PostgresTurnStore
+
+    assert isinstance(turns, PostgresTurnStore)
+    return Workers(TurnFollower(turns), settings.language)
 
 
 def _listed(name: str, given: object, what: str, fits: Callable[[object], bool]) -> list[Any]:

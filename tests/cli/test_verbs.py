@@ -18,7 +18,8 @@ from unified_flow.cli.app import app
 SHARED = {"list", "show", "add", "set", "delete", "prune", "export", "import", "run", "serve"}
 # What has a verb of its own in the field, or in the queue.
 OWN = {
-    "": {"ask", "chat", "resume", "replay", "index", "search", "trace", "init", "doctor", "mcp"},
+    "": {"ask", "chat", "resume", "replay", "index", "search", "trace", "init", "doctor", "mcp"}
+    | {"worker", "workers"},
     "turns": {"abandon", "recover", "salvage"},
     "rules": {"test"},
     "config": {"schema"},
@@ -30,7 +31,7 @@ OWN = {
     },
 }
 # They run until they are stopped, and have no one object to print.
-STAYING = {("chat",), ("serve",), ("mcp",), ("model", "serve"), ("monitor",)}
+STAYING = {("chat",), ("serve",), ("worker",), ("mcp",), ("model", "serve"), ("monitor",)}
 ENDLESS = {"list", "history"}  # what grows takes --limit
 SHORT = {("collections", "list"), ("tools", "list"), ("grants", "list"), ("rules", "list")}
 runner = CliRunner()

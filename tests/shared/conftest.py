@@ -1,14 +1,25 @@
-"""A migrated database, and homes that share it."""
+"""Homes that share a database, workers as real processes, and a model that can be held up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED
 from tests.servers.fixtures import VARIABLE
+from tests.servers.model_server import Behaviour, Connection, Entry, ModelServer, answer
+from unified_flow.flow import UnifiedFlow
 from unified_flow.shared.database import Database
+
+LIMIT_S = 30.0
+WORKER = (sys.executable, "-m", "unified_flow", "worker")
+StartWorker = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -22,3 +33,76 @@ def database(database_url: str) -> Iterator[Database]:
 def shared_home(home: Path, database_url: str) -> Path:
     (home / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
     return home
+
+
+@pytest.fixture
+def served_home(shared_home: Path, model_server: ModelServer) -> Path:
+    """Every phase asks the model server, which answers well."""
+    model_server.script = script()
+    settings = f'model = "test-model"\nsize = "large"\nbase_url = "{model_server.url}"\n'
+    file = shared_home / "unified_flow.toml"
+    file.write_text(settings + file.read_text() + "polling_s = 0.05\n")
+    return shared_home
+
+
+@pytest.fixture
+def start_worker(tmp_path: Path, served_home: Path) -> Iterator[StartWorker]:
+    """Starts a worker of another home with the same settings, and waits until it takes turns."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, code: str | None = None, **env: str) -> subprocess.Popen[str]:
+        place = tmp_path / f"worker{len(started)}"
+        place.mkdir()
+        settings = (served_home / "unified_flow.toml").read_text()
+        (place / "unified_flow.toml").write_text(settings)
+        command = WORKER if code is None else (sys.executable, "-c", code, "worker")
+        process = subprocess.Popen(
+            [*command, "--home", str(place), *arguments],
+            stdout=subprocess.PIPE,
+            env=os.environ | env,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("worker ")
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def client(served_home: Path) -> UnifiedFlow:
+    """Enqueues and follows."""
+    return UnifiedFlow.from_config(served_home)
+
+
+def script(**over: Entry) -> dict[str, Entry]:
+    good = {
+        "query_analyzer": ANALYSIS,
+        "reflection": PROCEED,
+        "planner": COMPLETE,
+        "synthesis": DRAFT,
+        "validation": APPROVE,
+    }
+    return {**good, **over}
+
+
+class Gate:
+    """A model's answer that waits until it is let through; `reached` counts who came."""
+
+    def __init__(self, then: Entry) -> None:
+        self.reached = threading.Semaphore(0)
+        self.open = threading.Event()
+        self._then: Behaviour = then if callable(then) else answer(then)
+
+    def __call__(self, connection: Connection) -> None:
+        self.reached.release()
+        self.open.wait(LIMIT_S)
+        self._then(connection)
+
+    def wait_for_one(self) -> None:
+        assert self.reached.acquire(timeout=LIMIT_S)

@@ -284,6 +284,8 @@ async def test_who_is_cancelled_leaves_the_turn_to_the_next(store: TurnStore) ->
 class Elsewhere(Dispatcher):
     """Has another process run the turn: here another flow on the same store."""
 
+    runs_here = False
+
     def __init__(self, worker: UnifiedFlow) -> None:
         self.worker = worker
 
@@ -295,7 +297,7 @@ class Elsewhere(Dispatcher):
         assert taken is not None
         with suppress(PhaseError):
             await self.worker.resume(taken)
-        turn = await TurnArchive(services.turns).require(turn.turn_id)
+        ledger.turn = turn = await TurnArchive(services.turns).require(turn.turn_id)
         if turn.status == "failed":
             raise phase_error(turn, "en")
         return turn

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 from interventions.secrets.redaction import redact_text
@@ -30,6 +31,7 @@ from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.passage import Passage, retrieved_passages
+from unified_flow.turns.store import ReportingLease
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +96,7 @@ class _Visit:
                 raise await self._stop(action, took) from self.first[0].error
             # Without a report nobody would learn of a model that is replaced for days.
             replaced = action.model not in (None, failure.model)
-            report = await self._report_once(*self.first) if replaced else None
-            await self._record(failure, report, action, took)
+            await self._record(failure, action, took, report=self.first if replaced else None)
             self.services.guardrails.tried(self.attempt, redact_text(str(exc)))
             return action
 
@@ -137,12 +138,13 @@ class _Visit:
         failure, context = replace(self.first[0], attempt=self.attempt), self.first[1]
         beside: list[Passage] = []
         try:
-            await self._report_once(failure, context)
+            if not isinstance(self.ledger.lease, ReportingLease):
+                await self._report_once(failure, context)
             alone = action.answer == "degrade" and not retrieved_passages(self.ledger.turn)
             if alone and self.prefetch is not None:
                 beside = await self.prefetch.passages()
         finally:
-            await self._record(failure, self.report, action, took_ms, beside)
+            await self._record(failure, action, took_ms, beside, report=(failure, context))
         return phase_error(self.ledger.turn, self.services.settings.language)
 
     async def _report_once(
@@ -183,39 +185,58 @@ class _Visit:
     async def _record(
         self,
         failure: Failure,
-        report: FailureReport | None,
         action: Action,
         took_ms: float,
         beside: Sequence[Passage] = (),
+        *,
+        report: tuple[Failure, LivePhaseContext | None] | None,
     ) -> None:
+        """`report`: what the visit's report is made of, if it is to have one by now."""
+        event_of = partial(self._event, failure, action, took_ms, beside)
+        ledger, lease = self.ledger, self.ledger.lease
+        if report is None:
+            await ledger.record_always(event_of(None))
+        elif self.report is None and isinstance(lease, ReportingLease):
+            put = partial(report_failure, *report, ledger.turn, self.services)
+            self.report, event = await lease.append_with(put, event_of)
+            await ledger.took(event)
+        else:
+            await ledger.record_always(event_of(await self._report_once(*report)))
+
+    def _event(
+        self,
+        failure: Failure,
+        action: Action,
+        took_ms: float,
+        beside: Sequence[Passage],
+        report: FailureReport | None,
+    ) -> PhaseFailed:
         error = failure.error
         limit = None
         if isinstance(error, LimitReachedError):
             limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
-        await self.ledger.record_always(
-            PhaseFailed(
-                phase=failure.phase,
-                visit=self.number,
-                attempt=failure.attempt,
-                error_type=wire_name(error),
-                error_message=redact_text(str(error)),
-                category=failure.meaning.category,
-                code=failure.meaning.code,
-                kind=kind_of(error),
-                stage=failure.meaning.stage,
-                severity=severity_of(failure),
-                hint=_redacted(getattr(error, "hint", None)),
-                cause=_redacted(_cause(error)),
-                retry_after_s=failure.retry_after_s,
-                limit=limit,
-                tool=failure.tool,
-                intervention_id=report.intervention_id if report else None,
-                admission=report.admission if report else None,
-                action="retry" if isinstance(action, Retry) else action.answer,
-                duration_ms=took_ms,
-                environment=report.environment if report else {},
-                retrieved=[passage.model_dump(mode="json") for passage in beside],
-            )
+        return PhaseFailed(
+            phase=failure.phase,
+            visit=self.number,
+            attempt=failure.attempt,
+            error_type=wire_name(error),
+            error_message=redact_text(str(error)),
+            category=failure.meaning.category,
+            code=failure.meaning.code,
+            kind=kind_of(error),
+            stage=failure.meaning.stage,
+            severity=severity_of(failure),
+            hint=_redacted(getattr(error, "hint", None)),
+            cause=_redacted(_cause(error)),
+            retry_after_s=failure.retry_after_s,
+            limit=limit,
+            tool=failure.tool,
+            intervention_id=report.intervention_id if report else None,
+            admission=report.admission if report else None,
+            action="retry" if isinstance(action, Retry) else action.answer,
+            duration_ms=took_ms,
+            environment=report.environment if report else {},
+            retrieved=[passage.model_dump(mode="json") for passage in beside],
         )
 
 

@@ -25,40 +25,34 @@ Ended = Literal["answered", "clarify", "silenced"]
 logger = logging.getLogger(__name__)
 
 
-async def run_turn(ledger: Ledger, run: TurnRun, log: LogRequest | None = None) -> Turn:
-    """The turn to its end, which is journalled and logged. Raises as `UnifiedFlow.process` does."""
+async def run_turn(ledger: Ledger, run: TurnRun) -> Turn:
+    """The turn to its end, which is journalled. Raises as `UnifiedFlow.process` does."""
     traces = run.services.traces
     with traces.of(ledger) if traces is not None else nullcontext():
-        return await _run_turn(ledger, run, log)
+        return await _run_turn(ledger, run)
 
 
-async def _run_turn(ledger: Ledger, run: TurnRun, log: LogRequest | None) -> Turn:
+async def _run_turn(ledger: Ledger, run: TurnRun) -> Turn:
     started = perf_counter()
-    error: BaseException | None = None
     try:
         status = await _run_phases(ledger, run)
         saved = status == "answered" and ledger.turn.persist
         took = elapsed_ms(started)
         await _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
-    except SaveError as exc:
+    except SaveError:
         # The answer stands: a failed save must not cost the user what the turn found.
-        error = exc
         took = elapsed_ms(started)
         await _close(ledger, TurnCompleted(status="answered", saved=False, duration_ms=took))
     except (asyncio.CancelledError, KeyboardInterrupt) as exc:
-        error = exc
         if ledger.turn.status != "failed":  # cancelled while its failure was reported
             await _close(
                 ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__)
             )
         raise
-    except BaseException as exc:
-        error = exc
-        if isinstance(exc, PhaseError) and exc.answer == "silence":
+    except PhaseError as exc:
+        if exc.answer == "silence":
             await run.services.guardrails.failed(ledger.turn, exc)
         raise
-    finally:
-        log_request(ledger.turn, error, run.services, log)
     return ledger.turn
 
 

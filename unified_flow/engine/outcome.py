@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.errors import InputError, NoTurnError, QueueFullError
+from unified_flow.errors import DatabaseAwayError, InputError, NoTurnError, QueueFullError
 from unified_flow.errors.safe_messages import Language
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure, Policy
@@ -46,8 +46,8 @@ def outcome_of(
     if isinstance(error, InputError) and (chosen is None or error.field in chosen):
         return Outcome("refused")
     silenced = policy.ends(Failure.outside_a_phase(error)).answer == "silence"
-    if isinstance(error, QueueFullError):
-        # It says that a failure would find no room; putting it there would prove it right.
+    if isinstance(error, QueueFullError | DatabaseAwayError):
+        # A failure would find no room either; and the turn may begin in a moment.
         return Outcome("unavailable", silenced)
     if isinstance(error, NoTurnError):
         return Outcome("unavailable", silenced, unreported=True)

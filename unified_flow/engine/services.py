@@ -36,16 +36,25 @@ if TYPE_CHECKING:  # the extra `otel`
 class Dispatcher(Protocol):
     """Asked whenever a turn begins or goes on, once its journal says so."""
 
+    runs_here: bool
+
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         """The turn, once it has stopped. `here` runs it in this process; one that has another
         process run it closes the ledger first. Raises the phase's PhaseError, wherever it ran
         (`phase_error` in outcome.py)."""
         ...
 
+    def close(self) -> None: ...
+
 
 class ThisProcess(Dispatcher):
+    runs_here = True
+
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         return await here()
+
+    def close(self) -> None:
+        return
 
 
 @dataclass(frozen=True)
@@ -113,6 +122,7 @@ class Services:
         report.add_done_callback(ended)
 
     async def aclose(self) -> None:
+        await asyncio.to_thread(self.dispatcher.close)
         await self.toolbox.aclose()
         await self.models.aclose()
         await self.guardrails.aclose()

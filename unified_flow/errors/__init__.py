@@ -151,7 +151,8 @@ class HumanNeededError(ToolError):
 
 
 class QueueFullError(UnifiedFlowError):
-    """Refused before it began: a failure of this turn would find no room in the queue."""
+    """Refused before it began: a failure of this turn would find no room in the queue, or too many
+    turns wait for a worker."""
 
 
 class LimitReachedError(UnifiedFlowError):

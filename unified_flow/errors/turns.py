@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from interventions.errors import ConflictError, NotFoundError, QueueError
-from unified_flow.errors import RetrievalError
+from unified_flow.errors import RetrievalError, UnifiedFlowError
 
-# The `error_type` of an intervention about turns whose process died.
-PROCESS_DIED = "ProcessDied"
+
+class ProcessDied(UnifiedFlowError):  # noqa: N818 - the `error_type` of its interventions
+    """The process that ran a turn is gone, and only a person lets the turn go on."""
+
+
+PROCESS_DIED = ProcessDied.__name__
 
 
 class NoSuchTurnError(NotFoundError):

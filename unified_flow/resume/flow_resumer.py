@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,14 +12,12 @@ from interventions.retry.contract import Resumer, RetryRequest, RetryResult, Sta
 from unified_flow.engine.telemetry.logs import logged
 from unified_flow.errors import ConfigError, InputError, RetrievalError
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest, ask_person
-from unified_flow.resume.lookup import flow_for, load_turn
+from unified_flow.resume.lookup import FlowsByOptions, load_turn
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
-from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
 
@@ -29,12 +26,10 @@ STOP_S = 5.0  # that a turn has to say that it was interrupted
 
 
 class FlowResumer(Resumer):
-    """Resumes turns of `unified_flow` from any thread, in the process's background loop. Turns that
-    were asked with the same options share a flow, for to wire one costs more than most turns."""
+    """Resumes turns of `unified_flow` from any thread, in the process's background loop."""
 
     def __init__(self) -> None:
-        self._flows: dict[tuple[Path, str], UnifiedFlow] = {}
-        self._wiring = threading.Lock()
+        self._flows = FlowsByOptions()
 
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError for a turn that cannot be resumed (busy, nothing left to do, no such
@@ -43,7 +38,7 @@ class FlowResumer(Resumer):
         wanted = ResumeRequest(**{name: getattr(request, name) for name in SAME})
         try:
             turn = load_turn(home, turn_id)
-            flow = self._flow(turn, home, request.options)
+            flow = self._flows.of(turn, home, **request.options)
             wanted = ask_person(wanted, turn, flow.services, ask=request.ask, edit=request.edit)
         except (ConfigError, InputError, RetrievalError) as exc:
             # It says nothing about the fix: this turn cannot be begun, and another may.
@@ -54,16 +49,7 @@ class FlowResumer(Resumer):
             return _run(resume_turn(flow, turn_id, wanted, observer=observer))
 
     def close(self) -> None:
-        for flow in self._flows.values():
-            wait_for(flow.aclose())
-        self._flows.clear()
-
-    def _flow(self, turn: Turn, home: Path, options: Mapping[str, Any]) -> UnifiedFlow:
-        asked = json.dumps([turn.asked_with, dict(options)], sort_keys=True, default=str)
-        with self._wiring:
-            if (home, asked) not in self._flows:
-                self._flows[home, asked] = flow_for(turn, home, **options)
-            return self._flows[home, asked]
+        wait_for(self._flows.aclose())
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,28 @@ def flow_for(turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
             raise
         where = f"name where they are now: unified-flow resume {turn.turn_id} --docs FOLDER"
         raise InputError(f"{exc}, which turn {turn.turn_id} was asked with", hint=where) from exc
+
+
+class FlowsByOptions:
+    """Turns that were asked with the same options share a flow: to wire one costs more than most
+    turns. For any thread."""
+
+    def __init__(self) -> None:
+        self._flows: dict[tuple[Path, str], UnifiedFlow] = {}
+        self._wiring = threading.Lock()
+
+    def of(self, turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
+        """As `flow_for`."""
+        asked = json.dumps([turn.asked_with, given], sort_keys=True, default=str)
+        with self._wiring:
+            if (home, asked) not in self._flows:
+                self._flows[home, asked] = flow_for(turn, home, **given)
+            return self._flows[home, asked]
+
+    async def aclose(self) -> None:
+        for flow in self._flows.values():
+            await flow.aclose()
+        self._flows.clear()
 
 
 def turn_named(home: Path, name: str) -> tuple[int, str | None]:

@@ -17,6 +17,7 @@ from psycopg.errors import UniqueViolation
 
 from interventions.errors import QueueError
 from unified_flow.errors import DatabaseAwayError, QueueFullError
+from unified_flow.errors.turns import PROCESS_DIED
 from unified_flow.lib.threads import to_the_end
 from unified_flow.shared.database import Database, joining
 from unified_flow.shared.lock_session import LockSession
@@ -31,7 +32,7 @@ from unified_flow.turns.events import (
 )
 from unified_flow.turns.journal import encode, must_be_durable
 from unified_flow.turns.lines import sealed
-from unified_flow.turns.store import RunLostError, TurnLease
+from unified_flow.turns.store import ReportingLease, RunLostError
 
 T = TypeVar("T")
 
@@ -100,12 +101,14 @@ def status_after(event: AnyEvent) -> str | None:
 def ends_run(event: AnyEvent) -> bool:
     """A failed `save` does not: the answer follows it."""
     if event.event == "phase_failed":
-        return event.action != "retry" and event.phase != "save"
+        return event.action != "retry" and (
+            event.phase != "save" or event.error_type == PROCESS_DIED
+        )
     return event.event in ("turn_completed", "turn_interrupted", "turn_abandoned")
 
 
-class PostgresLease(TurnLease):
-    """`lines` are those in the database; `live` and `run` are how the turn stood when it was taken.
+class PostgresLease(ReportingLease):
+    """`lines` are those in the database; `live`, `run` and `streamed` are how the turn stood.
     `max_queued` and `worker_id` are the store's; `leave` is told when the session is free."""
 
     def __init__(
@@ -118,6 +121,7 @@ class PostgresLease(TurnLease):
         lines: int,
         live: bool,
         run: int,
+        streamed: bool,
         max_queued: int | None,
         worker_id: str | None,
     ) -> None:
@@ -125,6 +129,7 @@ class PostgresLease(TurnLease):
         self.lines = lines
         self.live = live
         self.run = run
+        self.streamed = streamed
         self._session = session
         self._database = database
         self._leave = leave
@@ -152,7 +157,6 @@ class PostgresLease(TurnLease):
     async def append_with(
         self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
     ) -> tuple[T, AnyEvent]:
-        """An event, in one transaction with what `put` writes into the database."""
         return await in_thread(partial(self._put, put, event_of))
 
     def _put(self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]) -> tuple[T, AnyEvent]:
@@ -232,6 +236,9 @@ class PostgresLease(TurnLease):
         }
 
     async def dispatch(self, *, streamed: bool) -> int:
+        """Queue the turn for a worker, in the transaction that begins its run. The turn that is
+        run: another one, if that answers the same message already. `streamed`: somebody wants the
+        text while a model writes it. Raises QueueFullError."""
         return await in_thread(partial(self._dispatch, streamed))
 
     def _dispatch(self, streamed: bool) -> int:
@@ -259,7 +266,10 @@ class PostgresLease(TurnLease):
         try:
             self._in_the_session_that_holds_it(work)
         except UniqueViolation:
-            query = "SELECT turn_id FROM turns WHERE live AND message = %(message)s"
+            query = (
+                "UPDATE turns SET followers = followers + 1"
+                " WHERE live AND message = %(message)s RETURNING turn_id"
+            )
             row = self._row(query, message=values["message"])
             if row is None:  # it has ended just now
                 return self._dispatch(streamed)

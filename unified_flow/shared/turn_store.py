@@ -15,7 +15,8 @@ from unified_flow.errors.turns import NotResumableError
 from unified_flow.shared.database import Database
 from unified_flow.shared.lock_session import LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, in_thread
-from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+from unified_flow.shared.workflows import queue_name
+from unified_flow.turns.events import VERSION, AnyEvent, TurnSalvaged, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
@@ -35,10 +36,16 @@ class PostgresTurnStore(TurnStore):
     """A turn that begins or goes on is queued for a worker, unless `max_queued` wait. None: it is
     run by whoever holds its lease, as by a worker, and each lease has a session of its own."""
 
-    def __init__(self, database: Database, *, max_queued: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        max_queued: int | None = None,
+        worker_id: str | None = None,
+    ) -> None:
         self.database = database
         self.max_queued = max_queued
-        self.worker_id: str | None = None
+        self.worker_id = worker_id
         self._shared = LockSession(database)
         self._idle: list[LockSession] = []
         self._delivering: set[str] = set()
@@ -78,16 +85,19 @@ class PostgresTurnStore(TurnStore):
 
         return await in_thread(work)
 
-    async def claim(self, turn_id: int, run: int) -> PostgresLease | None:
+    async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
-        it has ended, or the turn is gone."""
+        it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
         pause_s = PAUSE_S
         while True:
-            with suppress(BlockingIOError):
-                try:
-                    lease = await in_thread(partial(self._leased, turn_id))
-                except FileNotFoundError:
-                    return None
+            try:
+                lease = await in_thread(partial(self._leased, turn_id))
+            except FileNotFoundError:
+                return None
+            except BlockingIOError:
+                if not wait:
+                    raise
+            else:
                 if lease.live and lease.run == run:
                     return lease
                 await lease.release()
@@ -102,7 +112,7 @@ class PostgresTurnStore(TurnStore):
         if not self.database.waiting(partial(session.try_lock, key)):
             self.keep(session)
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
-        query = "SELECT lines, live, run FROM turns WHERE turn_id = %(turn_id)s"
+        query = "SELECT lines, live, run, streamed FROM turns WHERE turn_id = %(turn_id)s"
         row = self.row(query, turn_id=turn_id)
         if row is None:
             session.unlock(key)
@@ -116,6 +126,7 @@ class PostgresTurnStore(TurnStore):
             lines=row[0],
             live=row[1],
             run=row[2],
+            streamed=row[3],
             max_queued=self.max_queued,
             worker_id=self.worker_id,
         )
@@ -153,8 +164,8 @@ class PostgresTurnStore(TurnStore):
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return (await self.read_on(turn_id, 0))[0]
 
-    async def read_on(self, turn_id: int, known: int) -> tuple[list[AnyEvent], bool]:
-        """What was added after line `known`, and whether a run of the turn is live."""
+    async def read_on(self, turn_id: int, known: int) -> tuple[list[AnyEvent], int, bool]:
+        """What was added after line `known`, the last line now, and whether a run is live."""
         rows = await in_thread(
             partial(
                 self._rows,
@@ -168,9 +179,11 @@ class PostgresTurnStore(TurnStore):
         if not rows:
             raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
         lines = [line for _, line in rows if line is not None]
-        if known == 0:
-            return [e for _, e in events_in(lines, self.place(turn_id), _as_it_is)], rows[0][0]
-        return [one_event(line, self.place(turn_id)) for line in lines], rows[0][0]
+        if known:
+            events = [one_event(line, self.place(turn_id)) for line in lines]
+        else:
+            events = [event for _, event in events_in(lines, self.place(turn_id), _as_it_is)]
+        return events, known + len(lines), rows[0][0]
 
     async def first(self, turn_id: int) -> TurnStarted | None:
         query = (
@@ -229,14 +242,20 @@ class PostgresTurnStore(TurnStore):
         gone = "DELETE FROM deliveries WHERE turn_id NOT IN (SELECT turn_id FROM turns) RETURNING 1"
         await in_thread(partial(self._rows, gone))
 
-    async def leave(self, turn_id: int, run: int) -> bool:
-        """One follower less; whether it was the last one of a run that is live."""
+    async def leave(self, turn_id: int) -> int | None:
+        """One follower less; the run that is live and has none any more."""
         query = (
             "UPDATE turns SET followers = followers - 1 WHERE turn_id = %(turn_id)s AND live"
-            " AND run = %(run)s RETURNING followers <= 0"
+            " RETURNING CASE WHEN followers <= 0 THEN run END"
         )
-        row = await in_thread(partial(self.row, query, turn_id=turn_id, run=run))
-        return bool(row and row[0])
+        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        return int(row[0]) if row and row[0] is not None else None
+
+    def queue_of(self, turn_id: int) -> str:
+        """Where the turn waits for a worker that can read its journal."""
+        query = "SELECT journal_version FROM turns WHERE turn_id = %(turn_id)s"
+        row = self.row(query, turn_id=turn_id)
+        return queue_name(row[0] if row else VERSION)
 
     def close(self) -> None:
         for session in (self._shared, *self._idle):

@@ -118,11 +118,13 @@ class TurnResumed(Event):
 
 class TurnTakenOver(Event):
     """Another process goes on with a turn whose own is gone, without a person: the loop counters go
-    on, too, and how often it happens is counted."""
+    on, too, and how often it happens is counted. Not so if it is the first of a run that was
+    `dispatched` to it."""
 
     event: Literal["turn_taken_over"] = "turn_taken_over"
     version: int = VERSION
     runner: Runner
+    dispatched: bool = False
     config_digest: str
     environment: dict[str, Any] = {}
 

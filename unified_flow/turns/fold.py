@@ -133,7 +133,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 environment=event.environment,
                 runner=event.runner,
                 runs_since=event.at,
-                taken_over=turn.taken_over + 1,
+                taken_over=turn.taken_over + (not event.dispatched),
             )
         case events.TurnInterrupted():
             return turn.interrupted()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from unified_flow.errors import RetrievalError
 from unified_flow.turns import events
 from unified_flow.turns.archive import read_turn
 from unified_flow.turns.events import AnyEvent, Observed, TurnStarted
@@ -77,10 +78,10 @@ class Ledger:
         await self.lease.append(event)
         try:
             await self.lease.flush()
-        except OSError:
+        except (OSError, RetrievalError):
             self.lease.drop()
             raise
-        await self._took(event)
+        await self.took(event)
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,7 +105,7 @@ class Ledger:
     async def record(self, event: AnyEvent) -> None:
         """Raises OSError if the journal cannot be written; the turn then stands as before."""
         await self.lease.append(event)
-        await self._took(event)
+        await self.took(event)
 
     async def record_always(
         self, event: events.PhaseFailed | events.GuardrailChecked | events.HistoryRead
@@ -115,9 +116,10 @@ class Ledger:
             await self.lease.append(event)
         except OSError as exc:
             logger.critical("the journal of turn %s cannot be written: %s", self.turn.turn_id, exc)
-        await self._took(event)
+        await self.took(event)
 
-    async def _took(self, event: AnyEvent) -> None:
+    async def took(self, event: AnyEvent) -> None:
+        """The journal has it, from this process or from the one that runs the turn."""
         self.turn = apply(self.turn, event)
         self.events.append(event)
         if event.event in STOPS and (self.turn.persist or self.turn.status == "failed"):
@@ -129,6 +131,11 @@ class Ledger:
         self.show(event)
         for watcher in tuple(self._watchers):
             self._give(event, watcher)
+
+    def forget(self) -> None:
+        """Another turn answers: nothing of this one has happened."""
+        self.turn = Turn()
+        self.events.clear()
 
     @property
     def watched(self) -> bool:

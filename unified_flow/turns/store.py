@@ -11,10 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:  # a list of turns does without them
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,18 @@ class TurnLease(Protocol):
 
     async def release(self) -> None:
         """After a `flush` that raises nothing. A second one, or one after `remove`, is nothing."""
+        ...
+
+
+@runtime_checkable
+class ReportingLease(TurnLease, Protocol):
+    """Of a store that is in one database with the queue of interventions."""
+
+    async def append_with(
+        self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
+    ) -> tuple[T, AnyEvent]:
+        """Add an event in one transaction with what `put` puts into the queue: there is both, or
+        neither. `put` may run more than once."""
         ...
 
 

@@ -1,0 +1,126 @@
+"""Turns that are asked here and run by a worker, which is a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from interventions.queue import queue_at
+from tests.answers import DRAFT, QUESTION
+from tests.servers.model_server import ModelServer, status
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script
+from unified_flow.cli.app import app
+from unified_flow.flow import UnifiedFlow
+from unified_flow.phases import NAMES
+from unified_flow.phases.errors import SynthesisError
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
+from unified_flow.shared.database import Database
+from unified_flow.turns.events import Observed
+
+runner = CliRunner()
+
+
+def test_a_worker_answers_what_is_asked_here(
+    client: UnifiedFlow, start_worker: StartWorker, served_home: Path
+) -> None:
+    worker = start_worker()
+    seen: list[Observed] = []
+    turn = asyncio.run(client.process("s", QUESTION, observer=seen.append))
+    assert (turn.status, turn.response, turn.taken_over) == ("answered", DRAFT.response, 0)
+    assert [e.phase for e in seen if e.event == "phase_completed"] == list(
+        name for name in NAMES if name != "coordinator"
+    )
+    assert turn.runner is not None
+    assert turn.runner.pid == worker.pid
+    listed = runner.invoke(app, ["workers", "--json", "--home", str(served_home)])
+    assert f"process {worker.pid}" in json.loads(listed.stdout)["run_by"]
+    shown = runner.invoke(app, ["turns", "show", "1", "--home", str(served_home)])
+    assert QUESTION in shown.stdout
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(LIMIT_S) == 0
+    listed = runner.invoke(app, ["workers", "--home", str(served_home)])
+    assert listed.stdout == "0 workers\n"
+
+
+def test_a_failure_is_raised_here_and_retried_on_a_worker(
+    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+) -> None:
+    """As on one machine: one intervention, and the phases before it are not run again."""
+    start_worker()
+    model_server.script = script(synthesis=status(500))
+    with pytest.raises(SynthesisError) as failed:
+        asyncio.run(client.process("s", QUESTION))
+    assert failed.value.intervention_id is not None
+    (entry,) = queue_at(served_home).entries()
+    assert (entry["id"], entry["turn_id"]) == (failed.value.intervention_id, 1)
+    before = model_server.phases
+    model_server.script = script()
+    resumed = asyncio.run(resume_turn(client, 1, ResumeRequest(note="plugged in")))
+    assert (resumed.status, resumed.closed) == ("answered", entry["id"])
+    assert model_server.phases[len(before) :] == ["synthesis", "validation"]
+
+
+def test_the_command_asks_a_worker(
+    start_worker: StartWorker, served_home: Path, model_server: ModelServer
+) -> None:
+    start_worker()
+    asked = ["ask", QUESTION, "--json", "--home", str(served_home)]
+    outcome = runner.invoke(app, asked)
+    assert outcome.exit_code == 0, outcome.output
+    assert json.loads(outcome.stdout)["response"] == DRAFT.response
+
+
+def test_who_leaves_ends_the_turn(
+    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, database: Database
+) -> None:
+    """It can be resumed, as after Ctrl-C on one machine."""
+    start_worker()
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+
+    async def ask_and_leave() -> None:
+        asking = asyncio.create_task(client.process("s", QUESTION))
+        await asyncio.to_thread(gate.wait_for_one)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(ask_and_leave())
+    wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
+    gate.open.set()
+    resumed = asyncio.run(resume_turn(client, 1, ResumeRequest()))
+    assert resumed.status == "answered"
+
+
+def test_who_leaves_before_a_worker_has_the_turn_ends_it(
+    client: UnifiedFlow, database: Database
+) -> None:
+    async def ask_and_leave() -> None:
+        asking = asyncio.create_task(client.process("s", QUESTION))
+        await asyncio.to_thread(wait_until, database, "SELECT bool_or(live) FROM turns")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(ask_and_leave())
+    assert wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
+    assert wait_until(database, "SELECT status = 'CANCELLED' FROM dbos.workflow_status")
+
+
+def wait_until(database: Database, query: str) -> bool:
+    from time import monotonic, sleep
+
+    ends_at = monotonic() + LIMIT_S
+    while monotonic() < ends_at:
+        with database.connection() as connection:
+            row = connection.execute(query.encode()).fetchone()
+        if row is not None and row[0]:
+            return True
+        sleep(0.05)
+    raise AssertionError(f"not within {LIMIT_S:g} s: {query}")

@@ -1,0 +1,111 @@
+"""`unified-flow worker` and `workers`: who runs the turns of shared mode."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import threading
+from typing import Annotated
+
+import typer
+
+from interventions.cli.terminal import note, say
+from interventions.home import find_home
+from unified_flow.cli import options
+from unified_flow.cli.shared import database_of
+from unified_flow.cli.terminal import counted, say_object
+
+
+def worker(
+    turns: Annotated[
+        int | None,
+        typer.Option(min=1, help="At once, in each worker: the last one started says so for all."),
+    ] = None,
+    drain: Annotated[
+        float, typer.Option(min=0, help="Seconds that turns get to end after SIGTERM.")
+    ] = 30.0,
+    home: options.Home = None,
+) -> None:
+    """Run the turns that others ask for, until SIGTERM or Ctrl-C.
+
+    \b
+    unified-flow worker
+    unified-flow worker --turns 8 --drain 60
+
+    After SIGTERM it begins no more; what has not ended by then, other workers take over.
+    Settings: the table [shared]. It needs: pip install 'unified-flow[shared]'
+    """
+    database = database_of(home)
+    from dataclasses import replace
+
+    from interventions.settings import SharedSettings, settings_of
+    from unified_flow.engine.telemetry.logs import logged
+    from unified_flow.lib.threads import wait_for
+    from unified_flow.shared import workflows
+    from unified_flow.shared.database import wait_for_ever
+    from unified_flow.shared.presence import Presence
+    from unified_flow.shared.turn_store import PostgresTurnStore
+    from unified_flow.turns.events import this_process
+    from unified_flow.worker import Worker
+
+    place = find_home(home)
+    settings = settings_of(place, SharedSettings)
+    settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)
+    worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(3)}"
+    wait_for_ever(database)
+    database.program = worker_id
+    store = PostgresTurnStore(database, worker_id=worker_id)
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ending.set())
+    with logged(place):
+        of_turns = Worker.of(place, store)
+        presence = Presence(
+            database,
+            worker_id,
+            str(this_process()),
+            settings.turns_per_worker,
+            lambda gone: workflows.requeue(gone, store.queue_of),
+        )
+        workflows.begin_work(database, worker_id, settings, of_turns.run)
+        presence.begin()
+        print(f"worker {worker_id} takes turns, {settings.turns_per_worker} at once", flush=True)
+        ending.wait()
+        note(f"draining, for at most {drain:g} s")
+        presence.drain()
+        # What still runs then goes on elsewhere: nothing of it may be journalled here.
+        limit = threading.Timer(drain, os._exit, [0])
+        limit.daemon = True
+        limit.start()
+        workflows.end_work(drain + 60)
+        limit.cancel()
+        presence.end()
+        wait_for(of_turns.aclose())
+
+
+def list_workers(home: options.Home = None, as_json: options.AsJson = False) -> None:
+    """The workers that live, and the turns that each runs.
+
+    \b
+    unified-flow workers
+    """
+    database = database_of(home)
+    from dataclasses import asdict
+
+    from interventions.times import to_text
+    from unified_flow.shared.presence import workers_of
+
+    found = workers_of(database)
+    for each in found:
+        since = to_text(each.started_at)
+        if as_json:
+            row = asdict(each) | {"started_at": since, "seen_at": to_text(each.seen_at)}
+            say_object(row)
+            continue
+        does = f"turns {', '.join(map(str, each.running))}" if each.running else "idle"
+        state = ", draining" if each.draining else ""
+        say(f"{each.worker_id}  {each.run_by}, since {since}: {does}{state}")
+    if not as_json:
+        say(f"{counted(len(found), 'worker')}")
