@@ -41,6 +41,7 @@ html_theme_options = {"navigation_with_keys": True}
 myst_heading_anchors = 4
 myst_enable_extensions = ["strikethrough"]
 pygments_style = "default"
+smartquotes = False  # they make one dash of the two of an option
 suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 REDIRECT = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/index.html">\n'
 FROM_CODE = re.compile(r"<!-- from code: (\w+) -->")

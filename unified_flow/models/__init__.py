@@ -58,6 +58,9 @@ class ModelReply:
 
 @runtime_checkable
 class Model(Protocol):
+    """`complete` returns a JSON object that fits `call.output`; `prompt(call)` makes chat messages
+    of the call. What it raises is the failure of the phase that asked."""
+
     @property
     def name(self) -> str: ...
 

@@ -151,7 +151,7 @@ class Prompt:
 
 
 def prompt(call: ModelCall) -> Prompt:
-    """Raises PromptTooLargeError."""
+    """What a chat model is asked. Raises PromptTooLargeError."""
     sections, passages, left_out = fitted(call.sections, call.budgets, call.phase, call.query)
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
     found = _sections(sections, passages, call.query, left_out)
