@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import randrange
 from shutil import copytree
 from time import monotonic, sleep
 
@@ -66,8 +67,7 @@ class Project:
         self.place.mkdir()
         for name in ("architecture", "examples", "unified_flow/phases/recipes"):
             copytree(ROOT / name, self.place / name)
-        with closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self._model = model_url.removeprefix("http://").partition("/")[0]
         bin_folders = [str(STAND_INS), str(Path(sys.executable).parent), os.environ["PATH"]]
         self._environment = {
@@ -140,6 +140,14 @@ class Project:
         for group in self._started:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGTERM)
+
+
+def free_port() -> int:
+    """One that the system gives to no client meanwhile."""
+    while True:
+        port = randrange(20000, 30000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 QUOTE = "'\\''"
