@@ -41,9 +41,10 @@ types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compi
 	@$(RUN)/python clients/typescript/openapi.py > clients/typescript/openapi.json
 	@cd clients/typescript && npm ci --silent --no-audit --no-fund && npm run --silent generate && npm run --silent check
 
-docs: $(VENV)/dev.stamp ## the site, in site/; every warning is an error, as of a link that leads nowhere
+docs: $(VENV)/dev.stamp ## the site, in site/: a link that leads nowhere is an error, and so is an example that fails
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	@rm -rf site && $(RUN)/sphinx-build -q -W --keep-going -d $(VENV)/doctrees -c docs . site && echo site/index.html
+	@rm -rf site && $(RUN)/sphinx-build -q -W --keep-going -d $(VENV)/doctrees -c docs . site
+	@$(RUN)/pytest -n 2 -q -m pages tests/pages && echo site/index.html
 
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest
 	@$(RUN)/python benchmarks/turn.py

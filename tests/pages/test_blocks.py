@@ -12,7 +12,14 @@ from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import ModelServer, status
 from unified_flow.turns.results import ToolRequest
 
-PAGES = [ROOT / "README.md", ROOT / "docs/tutorial.md", *sorted(ROOT.glob("docs/how-to/*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs/tutorial.md",
+    *(
+        pytest.param(each, marks=pytest.mark.pages)
+        for each in sorted(ROOT.glob("docs/how-to/*.md"))
+    ),
+]
 WORDS_AT_MOST = 900
 SAID = DRAFT.model_copy(
     update={"response": "A failure waits in the queue for a person [1].", "citations": []}
