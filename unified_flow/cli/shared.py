@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from interventions.cli.terminal import Code
+from interventions.errors import NotFoundError
 from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_result
@@ -34,6 +36,30 @@ def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
     said = f"the tables are at revision {now}"
     was = {None: "; they were made now", now: ", as before"}.get(before, f"; they were at {before}")
     say_result(as_json, {"before": before, "now": now}, said + was)
+
+
+def import_(
+    source: Annotated[Path, typer.Argument(metavar="HOME", help="The home that has files.")],
+    home: options.Home = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take over what a home has kept in files.
+
+    Turns, queue, sessions, memories, grants and rules of guardrails: once, all of it or nothing,
+    into a new database. Nobody may write in HOME meanwhile; its files stay as they are.
+
+    \b
+    unified-flow shared import /srv/flow
+    """
+    from unified_flow.home_import import take_over
+
+    if not source.is_dir():
+        raise NotFoundError(f"there is no folder {source}")
+    parts, earlier = take_over(source, find_home(home), database_of(home))
+    said = [f"{part.count:>8}  {part.kind:<13} {part.digest}" for part in parts]
+    when = "was taken over before" if earlier else "is taken over: the same digest in both places"
+    found = {"earlier": earlier, "parts": [asdict(part) for part in parts]}
+    say_result(as_json, found, "\n".join([*said, f"{source} {when}"]))
 
 
 def check(home: options.Home = None, as_json: options.AsJson = False) -> None:

@@ -1,13 +1,14 @@
-"""The memories of all users in PostgreSQL: a row each, in the order in which they were made."""
+"""The memories of all users in PostgreSQL: a row each, in the order in which they were made, under
+the name that the user's file would have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.stored_text import encoded, storable
-from unified_flow.turns.memory import MemoryRecord, MemoryStore
+from unified_flow.shared.stored_text import encoded
+from unified_flow.turns.memory import MemoryRecord, MemoryStore, file_name
 
 T = TypeVar("T")
 
@@ -21,13 +22,15 @@ class SharedMemoryStore(MemoryStore):
     def all(self, user_id: str) -> list[MemoryRecord]:
         return self._database.run(lambda connection: _memories(connection, user_id))
 
-    def counted(self) -> tuple[int, int]:
-        sql = "SELECT count(DISTINCT user_id), count(*) FROM memories"
-        ((users, memories),) = self._database.run(lambda c: c.execute(sql).fetchall())
-        return users, memories
+    def by_file_name(self) -> dict[str, list[MemoryRecord]]:
+        sql = "SELECT user_id, record FROM memories ORDER BY user_id, place"
+        found: dict[str, list[MemoryRecord]] = {}
+        for user, record in self._database.run(lambda c: c.execute(sql).fetchall()):
+            found.setdefault(user, []).append(MemoryRecord.model_validate_json(record))
+        return found
 
     def _change(self, user_id: str, change: Callable[[list[MemoryRecord]], T]) -> T:
-        user = storable(user_id)
+        user = file_name(user_id)
 
         def in_transaction(connection: Connection) -> T:
             connection.execute(
@@ -40,21 +43,22 @@ class SharedMemoryStore(MemoryStore):
                 "DELETE FROM memories WHERE user_id = %s AND id <> ALL (%s)",
                 [user, [record.id for record in records]],
             )
-            connection.cursor().executemany(
-                "INSERT INTO memories (user_id, id, record) VALUES (%s, %s, %s)"
-                " ON CONFLICT (user_id, id) DO UPDATE SET record = EXCLUDED.record",
-                [
-                    (user, record.id, encoded(record.model_dump(mode="json")))
-                    for record in records
-                    if record not in before
-                ],
-            )
+            add_memories(connection, user, [each for each in records if each not in before])
             return changed
 
         return self._database.run(in_transaction)
 
 
+def add_memories(connection: Connection, user: str, records: Sequence[MemoryRecord]) -> None:
+    """Those of a user (`file_name`); one that has the id of another takes its place."""
+    connection.cursor().executemany(
+        "INSERT INTO memories (user_id, id, record) VALUES (%s, %s, %s)"
+        " ON CONFLICT (user_id, id) DO UPDATE SET record = EXCLUDED.record",
+        [(user, record.id, encoded(record.model_dump(mode="json"))) for record in records],
+    )
+
+
 def _memories(connection: Connection, user_id: str) -> list[MemoryRecord]:
     sql = "SELECT record FROM memories WHERE user_id = %s ORDER BY place"
-    rows = connection.execute(sql, [storable(user_id)])
+    rows = connection.execute(sql, [file_name(user_id)])
     return [MemoryRecord.model_validate_json(record) for (record,) in rows]

@@ -28,9 +28,9 @@ from interventions.entry import (
 from interventions.storage.history import History
 from interventions.storage.jsonl import decode
 from interventions.storage.store import (
+    Admission,
     EntryFigures,
     FailureCount,
-    PutResult,
     Transaction,
     figures_of,
 )
@@ -198,10 +198,8 @@ class QueueHistory:
             sql = "SELECT id FROM intervention_failures WHERE id = ANY (%s)"
             names = [storable(str(line.get("id"))) for line in lines]
             known = {name for (name,) in connection.execute(sql, [names])}
-            rows = [_failure_row(line, line) for line in lines]
-            new = [row for row in rows if row[0] not in known]
-            if new:
-                connection.cursor().executemany(_ADD_FAILURE, new)
+            new = [line for line in lines if storable(str(line.get("id"))) not in known]
+            add_failures(connection, [(line, line) for line in new])
 
     def holder(self, failure_id: str) -> str | None:
         sql = (
@@ -219,15 +217,23 @@ class QueueHistory:
         return [(name, turns) for name, turns in self._rows(sql, storable(intervention_id))]
 
 
-def add_failure(connection: Connection, result: PutResult) -> None:
-    """What became of it; one that was dropped stays whole until it is drained."""
-    admission = result.admission
-    said = {
+def outcome(admission: Admission) -> dict[str, Any]:
+    """As the lines of the error log have it."""
+    return {
         "intervention_id": admission.intervention_id,
         "admission": str(admission.kind),
         "reason": admission.reason,
     }
-    connection.execute(_ADD_FAILURE, _failure_row(result.failure, said))
+
+
+def add_failures(
+    connection: Connection, failures: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> None:
+    """Each with what became of it; one that was dropped stays whole until it is drained."""
+    if failures:
+        connection.cursor().executemany(
+            _ADD_FAILURE, [_failure_row(failure, said) for failure, said in failures]
+        )
 
 
 def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:

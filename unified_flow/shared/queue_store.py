@@ -38,8 +38,9 @@ from unified_flow.shared.notifications import Listener
 from unified_flow.shared.queue_history import (
     QueueHistory,
     add_archived,
-    add_failure,
+    add_failures,
     add_transitions,
+    outcome,
 )
 from unified_flow.shared.stored_text import encoded, storable
 
@@ -125,14 +126,14 @@ class QueueStore(QueueHistory):
             if work.state is not before or work.to_journal or work.to_archive:
                 add_archived(connection, map(self._with_all_turns, work.to_archive))
                 add_transitions(connection, work.to_journal)
-                _write_state(connection, before, work.state)
+                write_state(connection, before, work.state)
                 connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         with self.transaction(timeout_s) as work:
             result = admit(work, failure, limits, self)
             with self._reading() as connection:
-                add_failure(connection, result)
+                add_failures(connection, [(result.failure, outcome(result.admission))])
         log_failures(self._home, [log_line(result)])
         return result
 
@@ -177,7 +178,7 @@ class QueueStore(QueueHistory):
             raise StorageError(what, hint="unified-flow shared check") from error
 
 
-def _write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
+def write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
     """What differs: entries are never changed in place."""
     was = {entry["id"]: entry for entry in before.entries}
     now = {entry["id"]: entry for entry in after.entries}

@@ -7,7 +7,7 @@ which it is kept once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interventions.times import to_text
@@ -29,12 +29,12 @@ from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import assistant_message, message_id, user_message
 
 # One that another turn has stays with it.
-_ADD_MESSAGE = """
+ADD_MESSAGE = """
 INSERT INTO session_messages AS known (id, session_id, turn_id, message) VALUES (%s, %s, %s, %s)
 ON CONFLICT (id) DO UPDATE SET message = EXCLUDED.message WHERE known.turn_id = EXCLUDED.turn_id
 RETURNING id
 """
-_ADD_TURN = """
+ADD_TURN = """
 INSERT INTO session_turns (turn_id, session_id, user_id, started_at, record, tokens, length)
 VALUES (%s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (turn_id) DO UPDATE SET session_id = EXCLUDED.session_id, user_id = EXCLUDED.user_id,
@@ -88,7 +88,7 @@ class SharedSessions(Sessions):
         def add(connection: Connection) -> Saved:
             for message in messages:
                 row = (str(message.id), *owner, encoded(message.model_dump(mode="json")))
-                if connection.execute(_ADD_MESSAGE, row).fetchone() is None:
+                if connection.execute(ADD_MESSAGE, row).fetchone() is None:
                     return saved  # the turn that was saved first is kept
             # A resumed turn may have been asked in other words before.
             connection.execute(
@@ -96,7 +96,7 @@ class SharedSessions(Sessions):
                 " WHERE session_id = %s AND turn_id = %s AND id <> ALL (%s)",
                 (*owner, saved.message_ids),
             )
-            connection.execute(_ADD_TURN, _row(turn, tokens))
+            connection.execute(ADD_TURN, _row(turn, tokens))
             return saved
 
         return self._database.run(add)
@@ -207,6 +207,14 @@ def _holding(connection: Connection, phrase: Tokens) -> int:
     return int(count)
 
 
+def turn_row(
+    turn_id: int, names: Sequence[str], at: str, record: Mapping[str, Any], tokens: Tokens
+) -> tuple[object, ...]:
+    """The values of ADD_TURN; `names` are the session and the user, `tokens` are of what the turn
+    is found by (`index_text`)."""
+    return (turn_id, *map(storable, names), at, encoded(record), list(tokens), len(tokens))
+
+
 def _row(turn: Turn, tokens: Tokens) -> tuple[object, ...]:
     draft, analysis = turn.sections.synthesis, turn.sections.query_analyzer
     assert draft is not None
@@ -220,9 +228,8 @@ def _row(turn: Turn, tokens: Tokens) -> tuple[object, ...]:
         "citations": [citation.model_dump(mode="json") for citation in draft.citations],
         "abstained": draft.abstained,
     }
-    names = (storable(turn.session_id), storable(turn.user_id))
-    at = to_text(turn.started_at)
-    return (turn.turn_id, *names, at, encoded(record), list(tokens), len(tokens))
+    names = (turn.session_id, turn.user_id)
+    return turn_row(turn.turn_id, names, to_text(turn.started_at), record, tokens)
 
 
 def _prior(turn_id: int, text: str, score: float = 1.0) -> PriorTurn:

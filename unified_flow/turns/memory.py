@@ -65,15 +65,8 @@ class MemoryStore(Memories):
         return cls(state_folder(home) / "memory")
 
     def path(self, user_id: str) -> Path:
-        """The user's file. Any id makes a safe name: a digest stands for what is not plain.
-
-        No two ids share one, on disks that tell no capitals apart either: a plain name is shorter
-        than a digest.
-        """
-        if PLAIN.fullmatch(user_id):
-            return self.root / f"{user_id}.jsonl"
-        digest = sha256(user_id.encode(errors="surrogatepass")).hexdigest()
-        return self.root / f"{digest}.jsonl"
+        """The user's file."""
+        return self.root / f"{file_name(user_id)}.jsonl"
 
     def all(self, user_id: str) -> list[MemoryRecord]:
         """Oldest first."""
@@ -81,8 +74,12 @@ class MemoryStore(Memories):
 
     def counted(self) -> tuple[int, int]:
         """How many users something is remembered of, and how much of them all."""
-        found = [len(_read(path)) for path in self.root.glob("*.jsonl")]
+        found = [len(records) for records in self.by_file_name().values()]
         return sum(map(bool, found)), sum(found)
+
+    def by_file_name(self) -> dict[str, list[MemoryRecord]]:
+        """The memories of all users (`file_name`)."""
+        return {path.stem: _read(path) for path in sorted(self.root.glob("*.jsonl"))}
 
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
         """Memories that share terms with `text`, best first; score is the share of its terms."""
@@ -175,6 +172,14 @@ class MemoryStore(Memories):
             ) from exc
         except OSError as exc:
             raise RetrievalError(f"{path} cannot be written: {exc.strerror or exc}") from exc
+
+
+def file_name(user_id: str) -> str:
+    """Any id makes a safe name: a digest stands for what is not plain. No two ids share one, on
+    disks that tell no capitals apart either: a plain name is shorter than a digest."""
+    if PLAIN.fullmatch(user_id):
+        return user_id
+    return sha256(user_id.encode(errors="surrogatepass")).hexdigest()
 
 
 def _read(path: Path) -> list[MemoryRecord]:

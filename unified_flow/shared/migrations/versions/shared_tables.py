@@ -150,12 +150,13 @@ CREATE TABLE query_log (
 );
 CREATE INDEX query_log_request ON query_log (request_id);
 CREATE TABLE imports (
-    home text,
-    kind text,
-    counted bigint,
-    digest text,
-    imported_at timestamptz DEFAULT clock_timestamp(),
-    PRIMARY KEY (home, kind)
+    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    home text NOT NULL,
+    kind text NOT NULL,
+    counted bigint NOT NULL,
+    digest text NOT NULL,
+    imported_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (home, kind)
 );
 """
 

@@ -1,0 +1,309 @@
+"""What a home has kept in files, taken over into the shared database: once, all of it or nothing,
+and compared before it counts."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from interventions.errors import ConflictError, LockTimeoutError
+from interventions.home import error_logs, state_folder
+from interventions.storage.file_store import FileStore
+from interventions.storage.jsonl import lines, parse_line
+from interventions.storage.queue_file import QueueState
+from unified_flow.config.tables import GuardrailSettings
+from unified_flow.guardrails.guardrails import DATABASE_FILE, open_store
+from unified_flow.guardrails.sql_database import SqlDatabase
+from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.guardrails.user_rules import UserRules
+from unified_flow.lib.threads import wait_for
+from unified_flow.shared.database import Connection, Database, joining
+from unified_flow.shared.fts5_ranking import tokens_of
+from unified_flow.shared.memories import SharedMemoryStore, add_memories
+from unified_flow.shared.queue_history import add_archived, add_failures, add_transitions
+from unified_flow.shared.queue_store import QueueStore, write_state
+from unified_flow.shared.sessions import ADD_MESSAGE, ADD_TURN, SharedSessions, turn_row
+from unified_flow.shared.stored_text import encoded, storable
+from unified_flow.shared.turn_lease import status_after
+from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.tools.grants import GrantStore
+from unified_flow.tools.shared_grants import SharedGrantStore
+from unified_flow.turns.events import VERSION, TurnStarted
+from unified_flow.turns.file_store import FileTurnStore
+from unified_flow.turns.journal import encode
+from unified_flow.turns.lines import sealed
+from unified_flow.turns.memory import MemoryStore
+from unified_flow.turns.sessions import Sessions, SessionStore
+from unified_flow.turns.store import TurnMark, TurnStore
+
+ANY = 10**9  # sessions
+_LOCK_S = 5.0
+_TABLES = ("turns", "interventions", "intervention_archive", "session_turns", "memories")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One kind of what was taken over: how much, and a digest of it, the same in both places."""
+
+    kind: str
+    count: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Those of a home, or the shared ones."""
+
+    turns: TurnStore
+    queue: FileStore | QueueStore
+    sessions: Sessions
+    memory: MemoryStore
+    grants: GrantStore
+
+    @classmethod
+    def of_files(cls, home: Path) -> Stores:
+        return cls(
+            FileTurnStore(state_folder(home) / "turns"),
+            FileStore(home),
+            SessionStore.of(home),
+            MemoryStore.of(home),
+            GrantStore.of(home),
+        )
+
+    @classmethod
+    def of_database(cls, database: Database, home: Path) -> Stores:
+        return cls(
+            PostgresTurnStore(database),
+            QueueStore(home, database),
+            SharedSessions(database),
+            SharedMemoryStore(database),
+            SharedGrantStore(database),
+        )
+
+
+def take_over(source: Path, home: Path, database: Database) -> tuple[list[Imported], bool]:
+    """All that `source` has kept, and whether it was taken over by an earlier call, in which case
+    nothing is done. `home` has the settings of the guardrails.
+
+    Raises ConflictError if anybody writes in `source`, or the database holds something already;
+    RetrievalError for what is damaged; StorageError."""
+    name = f"{socket.gethostname()}:{source.resolve()}"
+    files, shared = Stores.of_files(source), Stores.of_database(database, home)
+    with (
+        _quiet(source, files),
+        database.connect() as session,
+        session.transaction(),
+        joining(session),
+    ):
+        session.execute("LOCK TABLE imports IN EXCLUSIVE MODE")
+        sql = "SELECT kind, counted, digest FROM imports WHERE home = %s ORDER BY place"
+        if known := session.execute(sql, [storable(name)]).fetchall():
+            return [Imported(*row) for row in known], True
+        _must_be_empty(session)
+        _add_turns(session, files.turns)
+        _add_queue(session, source, files.queue)
+        _add_sessions(session, source)
+        for user, records in files.memory.by_file_name().items():
+            add_memories(session, user, records)
+        for grant in files.grants.all():
+            shared.grants.add(grant)
+        parts = []
+        for kind, of in _KINDS.items():
+            there, here = _part(kind, of(files)), _part(kind, of(shared))
+            if there != here:
+                raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
+            parts.append(here)
+        parts += _take_over_rules(source, home)
+        for part in parts:
+            row = (storable(name), part.kind, part.count, part.digest)
+            sql = "INSERT INTO imports (home, kind, counted, digest) VALUES (%s, %s, %s, %s)"
+            session.execute(sql, row)
+    return parts, False
+
+
+def _part(kind: str, items: Iterable[Any]) -> Imported:
+    digests = [sha256(json.dumps(item, sort_keys=True).encode()).digest() for item in items]
+    return Imported(kind, len(digests), sha256(b"".join(digests)).hexdigest()[:16])
+
+
+def _turns(stores: Stores) -> Iterator[Any]:
+    for turn_id, mark in wait_for(stores.turns.marks()).items():
+        if mark.size:  # else its number was taken, and nothing more
+            events = wait_for(stores.turns.read(turn_id))
+            yield turn_id, [encode(event).decode() for event in events]
+
+
+def _sessions(stores: Stores) -> Iterator[Any]:
+    for session in stores.sessions.sessions(ANY):
+        for exchange in stores.sessions.exchanges(session.session_id):
+            cited = [citation.model_dump(mode="json") for citation in exchange.citations]
+            yield session.session_id, {**asdict(exchange), "citations": cited}
+
+
+def _memories(stores: Stores) -> Iterator[Any]:
+    for user, records in stores.memory.by_file_name().items():
+        for record in records:
+            yield user, record.model_dump(mode="json")
+
+
+_KINDS: Mapping[str, Callable[[Stores], Iterable[Any]]] = {
+    "turns": _turns,
+    "interventions": lambda stores: stores.queue.read().entries,
+    "history": lambda stores: stores.queue.archived_closed(),
+    "transitions": lambda stores: stores.queue.journal(),
+    "sessions": _sessions,
+    "memories": _memories,
+    "grants": lambda stores: [grant.model_dump(mode="json") for grant in stores.grants.all()],
+}
+
+
+# Nobody else writes
+
+
+@contextmanager
+def _quiet(source: Path, files: Stores) -> Iterator[None]:
+    """The queue and the sessions are locked meanwhile, and no turn began or went on."""
+    sessions = state_folder(source) / "sessions.sqlite3"
+    try:
+        with ExitStack() as locks:
+            work = locks.enter_context(files.queue.transaction(_LOCK_S))
+            if work.state.unusable:
+                raise ConflictError("the queue has damaged entries", hint="interventions doctor")
+            if sessions.exists():
+                connection = locks.enter_context(closing(sqlite3.connect(sessions, timeout=5)))
+                connection.execute("BEGIN IMMEDIATE")
+            before = _marks(files.turns)
+            yield
+            if _marks(files.turns) != before:
+                raise ConflictError("a turn went on meanwhile", hint="stop it, and try again")
+    except (LockTimeoutError, sqlite3.OperationalError) as exc:
+        raise ConflictError(f"somebody writes in {source}: {exc}", hint="stop it first") from exc
+
+
+def _marks(turns: TurnStore) -> dict[int, TurnMark]:
+    marks = wait_for(turns.marks())
+    for turn_id in marks:
+        if wait_for(turns.is_held(turn_id)):
+            raise ConflictError(f"turn {turn_id} is running", hint="wait for it, or stop it")
+    if dead := wait_for(turns.unreleased()):
+        what = f"nobody has been told yet that turns died: {dead}"
+        raise ConflictError(what, hint="unified-flow turns recover")
+    return marks
+
+
+def _must_be_empty(session: Connection) -> None:
+    for table in _TABLES:
+        if session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone():
+            raise ConflictError(
+                f"the database has {table} already",
+                hint="a home moves into a new database, before anything else is done there",
+            )
+
+
+# What is written
+
+
+def _add_turns(session: Connection, turns: TurnStore) -> None:
+    marks = wait_for(turns.marks())
+    for turn_id, mark in marks.items():
+        if not mark.size:
+            continue
+        events = wait_for(turns.read(turn_id))
+        sealed_lines = [sealed(encode(event), n) for n, event in enumerate(events, 1)]
+        status = next(filter(None, map(status_after, reversed(events))), None)
+        first = events[0]
+        names = (first.request_id, first.user_id) if isinstance(first, TurnStarted) else ("", "")
+        session.execute(
+            "INSERT INTO turns (turn_id, status, lines, journal_version, request_id, user_id,"
+            " changed_at) VALUES (%s, %s, %s, %s, %s, %s, to_timestamp(%s))",
+            (
+                *(turn_id, status, len(sealed_lines), VERSION),
+                *(*map(storable, names), mark.written_at / 1e9),
+            ),
+        )
+        session.cursor().executemany(
+            "INSERT INTO turn_events (turn_id, seq, line) VALUES (%s, %s, %s)",
+            [(turn_id, seq, line) for seq, line in enumerate(sealed_lines, 1)],
+        )
+    if marks:
+        sql = "SELECT setval(pg_get_serial_sequence('turns', 'turn_id'), %s)"
+        session.execute(sql, [max(marks)])
+
+
+def _add_queue(session: Connection, source: Path, queue: FileStore | QueueStore) -> None:
+    write_state(session, QueueState(), queue.read())
+    add_archived(session, reversed(list(queue.archived_closed())))
+    add_failures(session, [(line, line) for line in _failures(source, queue)])
+    add_transitions(session, list(queue.journal())[::-1])
+
+
+def _failures(source: Path, queue: FileStore | QueueStore) -> Iterator[dict[str, Any]]:
+    """The lines of the logs, each with the entry that holds it."""
+    for path in error_logs(source):
+        for _, raw in lines(path):
+            line = parse_line(raw) or {}
+            if line.get("intervention_id"):
+                yield line
+            elif line.get("admission") == "dropped" and path.name.startswith("emergency_"):
+                yield {**line, "intervention_id": queue.holder(str(line.get("id")))}
+
+
+def _add_sessions(session: Connection, source: Path) -> None:
+    path = state_folder(source) / "sessions.sqlite3"
+    if not path.exists():
+        return
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+        file.row_factory = sqlite3.Row
+        rows = "SELECT * FROM turns JOIN turn_terms ON turn_terms.rowid = turn_id ORDER BY turn_id"
+        for row in file.execute(rows):
+            record = {
+                "request_id": row["request_id"],
+                "question": row["question"],
+                "resolved_query": row["resolved_query"],
+                "response": row["response"],
+                "citations": json.loads(row["citations"]),
+                "abstained": bool(row["abstained"]),
+            }
+            (tokens,) = tokens_of([row["terms"]])
+            names, at = (row["session_id"], row["user_id"]), row["started_at"]
+            session.execute(ADD_TURN, turn_row(row["turn_id"], names, at, record, tokens))
+        for row in file.execute("SELECT * FROM messages"):
+            said = {name: row[name] for name in ("id", "role", "content", "timestamp")}
+            said["sources"] = json.loads(row["sources"]) if row["sources"] else None
+            owner = (storable(row["session_id"]), row["turn_id"])
+            session.execute(ADD_MESSAGE, (row["id"], *owner, encoded(said)))
+
+
+def _take_over_rules(source: Path, home: Path) -> list[Imported]:
+    """In a transaction of their own; those that are there already are as they were."""
+    file = state_folder(source) / DATABASE_FILE
+    if not file.exists():
+        return []
+    with (
+        closing(GuardrailStore(SqlDatabase.of_file(file), file)) as there,
+        closing(open_store(home, GuardrailSettings())) as here,
+    ):
+        known = {rules.user_id: rules for rules in here.all_rules()}
+        for rules in there.all_rules():
+            if rules.user_id not in known:
+                here.change(rules.user_id, partial(_instead, rules))
+        parts = [_part("rules", _rules(store)) for store in (there, here)]
+    if parts[0] != parts[1]:
+        raise ConflictError("the database has other rules already", hint="unified-flow rules list")
+    return parts[1:]
+
+
+def _instead(rules: UserRules, before: UserRules) -> UserRules:
+    return rules.model_copy(update={"version": before.version})
+
+
+def _rules(store: GuardrailStore) -> list[Any]:
+    return sorted((rules.as_row() for rules in store.all_rules()), key=lambda row: row["user_id"])
