@@ -12,6 +12,7 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -101,7 +102,7 @@ class Guardrails:
         their tables, or the file of one exists."""
         if self._store is not None or self.settings.database_url_env is not None:
             return True
-        if not settings_of(self.home, SharedSettings).database_url_env:
+        if not self._is_shared:
             return (state_folder(self.home) / DATABASE_FILE).exists()
         if not self._has_tables:
             from unified_flow.shared.database import database_at
@@ -110,6 +111,11 @@ class Guardrails:
             found = database_at(self.home).run(lambda c: c.execute(sql).fetchone())
             self._has_tables = found == (True,)
         return self._has_tables
+
+    @cached_property
+    def _is_shared(self) -> bool:
+        """Read once, as the other settings are: every turn asks."""
+        return bool(settings_of(self.home, SharedSettings).database_url_env)
 
     def store(self) -> GuardrailStore:
         """Opened once. Raises ConfigError where the extra is missing."""

@@ -161,7 +161,9 @@ class ServerClient:
         self, response: httpx.Response, on_chunk: Callable[[bytes], None] | None
     ) -> bytes:
         body = bytearray()
-        async for chunk in response.aiter_bytes():
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        encoded = "content-encoding" in response.headers  # though none is asked for
+        async for chunk in response.aiter_bytes() if encoded else response.stream:
             body += chunk
             if on_chunk is not None:
                 on_chunk(chunk)

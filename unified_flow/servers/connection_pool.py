@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from urllib.request import getproxies
@@ -131,12 +131,14 @@ class _Released(httpx.AsyncByteStream):
     """Ends the call once its response is closed."""
 
     def __init__(self, response: httpcore.Response, release: Callable[[], None]) -> None:
+        assert isinstance(response.stream, AsyncIterable)
         self._response = response
+        self._parts = response.stream
         self._release = release
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _errors_of_httpx():
-            async for part in self._response.aiter_stream():
+            async for part in self._parts:
                 yield part
 
     async def aclose(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 
 import httpcore
@@ -11,6 +12,7 @@ from tests.servers.model_server import Connection, ModelServer, refused_url
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
 from unified_flow.models.openai.model import OpenAIModel
+from unified_flow.servers.client import ServerClient
 from unified_flow.servers.connection_pool import is_loopback, new_transport, trusted_context
 
 PORTS: set[int] = set()
@@ -130,6 +132,27 @@ def test_a_connection_that_broke_is_not_used_again(model_server: ModelServer) ->
 
     asyncio.run(run())
     assert len(PORTS) == 3
+
+
+def test_a_reply_that_is_compressed_without_being_asked_to_is_read(
+    model_server: ModelServer,
+) -> None:
+    def compressed(connection: Connection) -> None:
+        body = gzip.compress(b'{"data": []}')
+        length = str(len(body))
+        connection.head(200, {"Content-Encoding": "gzip", "Content-Length": length})
+        connection.send(body)
+
+    model_server.models_behaviour = compressed
+
+    async def run() -> bytes:
+        server = ServerClient(model_server.url, "test-model")
+        try:
+            return (await server.request("GET", "models", 30.0))[1]
+        finally:
+            await server.aclose()
+
+    assert asyncio.run(run()) == b'{"data": []}'
 
 
 def test_every_error_of_httpcore_has_its_like_in_httpx() -> None:
