@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from interventions.errors import SettingsError
 from interventions.home import SETTINGS_FILE
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def described(default: Any, description: str) -> Any:
@@ -80,14 +83,7 @@ TABLE_OF: dict[type, str] = {
     MonitorSettings: "monitor",
     SharedSettings: "shared",
 }
-_Table = TypeVar(
-    "_Table",
-    QueueSettings,
-    NotificationSettings,
-    RetentionSettings,
-    MonitorSettings,
-    SharedSettings,
-)
+_Table = TypeVar("_Table", bound="DataclassInstance")
 
 
 def settings_of(home: Path, kind: type[_Table]) -> _Table:
