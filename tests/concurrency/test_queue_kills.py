@@ -90,7 +90,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_happens_by_half(home: Path) ->
     queue = InterventionQueue(home, max_size=ROOM)
     queue.store.read()  # raises if it lacks what was acknowledged
     with queue.store.transaction(20) as work:
-        work.state = work.state.__class__(**vars(work.state))
+        work.state = work.state._replace()  # another one is written
     entries = everything(queue)
     check(queue, entries, killed.told)
 
