@@ -43,7 +43,7 @@ types: $(VENV)/dev.stamp ## the TypeScript types of the API, made anew and compi
 
 docs: $(VENV)/dev.stamp ## the site, in site/: a link that leads nowhere is an error, and so is an example that fails
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
-	@rm -rf site && $(RUN)/sphinx-build -q -W --keep-going -d $(VENV)/doctrees -c docs . site
+	@rm -rf site && $(RUN)/sphinx-build -q -E -W --keep-going -d $(VENV)/doctrees -c docs . site
 	@$(RUN)/pytest -n 2 -q -m pages tests/pages && echo site/index.html
 
 bench: $(VENV)/dev.stamp ## the benchmarks that need no data: see benchmarks/README.md for the rest

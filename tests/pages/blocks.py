@@ -136,10 +136,22 @@ class Project:
             sleep(0.05)
 
     def close(self) -> None:
-        """End what blocks have left running."""
+        """End what blocks have left running, and wait until it has ended."""
         for group in self._started:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGTERM)
+        end = monotonic() + 30
+        while any(map(runs, self._started)):
+            assert monotonic() < end, "what a block has started does not end"
+            sleep(0.05)
+
+
+def runs(group: int) -> bool:
+    """Whether a process of the group is left."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, 0)
+        return True
+    return False
 
 
 def free_port() -> int:
