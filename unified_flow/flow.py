@@ -113,6 +113,7 @@ class UnifiedFlow:
         user_id: str = "default",
         channel: str | None = None,
         request_id: str | None = None,
+        repeatable: bool = True,
         observer: Observer | None = None,
         persist: bool = True,
         history: Sequence[PriorTurn] | None = None,
@@ -131,13 +132,13 @@ class UnifiedFlow:
         line instead of the query log, for a caller that adds to it.
         A message that is delivered again, with its `request_id` and to whichever process of this
         home, gets the answer of the turn that answered it, or is about to; a turn of it whose
-        process is gone goes on.
+        process is gone goes on. One with an id that its sender does not know is not `repeatable`.
         """
         run = TurnRun(self.services)
         question = checked_question(message)
         checked_id(session_id, "session_id")
         user_id = checked_user(user_id)
-        may_be_repeated = request_id is not None and persist
+        may_be_repeated = repeatable and request_id is not None and persist
         request_id = checked_id(request_id or new_request_id(), "request_id")
         channel = checked_channel(channel)
         earlier = None if history is None else checked_history(history)
@@ -290,9 +291,12 @@ class UnifiedFlow:
         and "partial" where a failed turn had results (error-handling-architecture.md,
         "Top-Level Error Handler"). Cancellation goes through.
         """
+        repeatable = request_id is not None
         request_id = request_id or new_request_id()
         try:
-            turn = await self.process(session_id, message, request_id=request_id, **options)
+            turn = await self.process(
+                session_id, message, request_id=request_id, repeatable=repeatable, **options
+            )
         except Exception as exc:  # noqa: BLE001 - the document's last line: nothing else may pass
             return await _failed(exc, session_id, request_id, self.services)
         answer = _answer(redact_for_asker(turn.response or ""), request_id, turn_id=turn.turn_id)

@@ -100,6 +100,9 @@ class Sessions(SessionStore):
 class Memories(MemoryStore):
     world: World
 
+    def knows(self, user_id: str) -> bool:
+        return True
+
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
         self.world.call("context_gatherer")
         return super().search(user_id, text, limit=limit)

@@ -31,7 +31,7 @@ class HttpExchange:
     """`caller` is the name of the token that it came with. `client` (the address, for limits) and
     `question_body` (to recognise a retry) are written nowhere. `turn_line` is the turn's line of
     the query log; it waits for the response. `problem` may also be an error event of a stream whose
-    `status` is 200."""
+    `status` is 200. A request whose id the client has sent is `repeatable`."""
 
     request_id: str
     client: str
@@ -39,6 +39,7 @@ class HttpExchange:
     path: str
     language: Language
     started: float
+    repeatable: bool = False
     route: str = "unmatched"
     status: int = 0
     problem: Problem | None = None
@@ -54,8 +55,10 @@ class HttpExchange:
     ) -> HttpExchange:
         """A request id that is not well formed is replaced."""
         request_id = headers.get("x-request-id", "")
+        repeatable = _REQUEST_ID.match(request_id) is not None
         return cls(
-            request_id=request_id if _REQUEST_ID.match(request_id) else new_request_id(),
+            request_id=request_id if repeatable else new_request_id(),
+            repeatable=repeatable,
             client=client,
             method=method if method.isalpha() and len(method) < 10 else "OTHER",
             path=path,

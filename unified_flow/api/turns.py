@@ -81,6 +81,7 @@ async def ask(
             user_id=question.user_id,
             channel=question.channel,
             request_id=exchange.request_id,
+            repeatable=exchange.repeatable,
             observer=observe,
             persist=question.session_id is not None,
             history=question.history if question.session_id is None else None,

@@ -129,10 +129,10 @@ class LivePhaseContext:
         return answer
 
     async def memories(self, query: str, most: int) -> list[Memory]:
-        turn = self.ledger.turn
-        if not turn.persist:
+        turn, memory = self.ledger.turn, self.services.memory
+        if not turn.persist or not memory.knows(turn.user_id):
             return []
-        return await to_thread(self.services.memory.search, turn.user_id, query, limit=most)
+        return await to_thread(memory.search, turn.user_id, query, limit=most)
 
     async def history(self, most: int) -> tuple[PriorTurn, ...]:
         turn = self.ledger.turn

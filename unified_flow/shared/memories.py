@@ -19,6 +19,9 @@ class SharedMemoryStore(MemoryStore):
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def knows(self, user_id: str) -> bool:
+        return True  # to know more takes a question
+
     def all(self, user_id: str) -> list[MemoryRecord]:
         return self._database.run(lambda connection: _memories(connection, user_id))
 

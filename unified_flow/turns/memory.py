@@ -49,6 +49,7 @@ class MemoryRecord(BaseModel):
 class Memories(Protocol):
     """What a turn asks of memory; `MemoryStore` says more."""
 
+    def knows(self, user_id: str) -> bool: ...
     def counted(self) -> tuple[int, int]: ...
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]: ...
     def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]: ...
@@ -67,6 +68,16 @@ class MemoryStore(Memories):
     def path(self, user_id: str) -> Path:
         """The user's file."""
         return self.root / f"{file_name(user_id)}.jsonl"
+
+    def knows(self, user_id: str) -> bool:
+        """Whether there may be something of the user; nobody waits for it."""
+        try:
+            self.path(user_id).stat()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            pass  # whoever reads is told what is wrong
+        return True
 
     def all(self, user_id: str) -> list[MemoryRecord]:
         """Oldest first."""
