@@ -1,0 +1,258 @@
+"""What goes wrong with workers: nothing is done twice or lost, and a person is asked once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interventions.queue import queue_at
+from tests.answers import DRAFT, PROCEED, QUESTION
+from tests.servers.model_server import ModelServer, status
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script
+from tests.shared.test_worker import wait_until
+from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.threads import wait_for
+from unified_flow.phases.errors import PhaseError, SynthesisError
+from unified_flow.resume.human_input import ResumeRequest
+from unified_flow.resume.resumption import resume_turn
+from unified_flow.shared.database import Database
+from unified_flow.stores import turn_store
+from unified_flow.turns.turn import Turn
+
+ENDED = (
+    "SELECT count(*) > 0 AND bool_and(status IN ('SUCCESS', 'CANCELLED')) FROM dbos.workflow_status"
+)
+
+
+@pytest.fixture
+def asking(client: UnifiedFlow) -> Any:
+    """Asks in a thread; a future of the turn."""
+    with ThreadPoolExecutor() as threads:
+
+        def ask(session: str = "s", **options: Any) -> Future[Turn]:
+            return threads.submit(lambda: asyncio.run(client.process(session, QUESTION, **options)))
+
+        yield ask
+
+
+Asking = Callable[..., "Future[Turn]"]
+
+
+def completed(home: Path, turn_id: int = 1) -> Counter[str]:
+    events = wait_for(turn_store(home).read(turn_id))
+    return Counter(event.phase for event in events if event.event == "phase_completed")
+
+
+def of_turn(home: Path, turn_id: int = 1) -> list[str]:
+    return [event.event for event in wait_for(turn_store(home).read(turn_id))]
+
+
+def test_a_killed_worker_s_turn_goes_on_elsewhere(
+    asking: Asking, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+) -> None:
+    """Phases that had completed are not run again, and no person is asked."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    first = start_worker()
+    asked = asking()
+    gate.wait_for_one()
+    start_worker()
+    first.kill()
+    gate.wait_for_one()
+    gate.open.set()
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 1)
+    assert set(completed(served_home).values()) == {1}
+    assert model_server.phases.count("planner") == 1
+    assert list(queue_at(served_home).entries()) == []
+
+
+def test_what_has_ended_is_not_run_again_by_who_takes_it_over(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """The worker dies after the failure is in the database, and before DBOS knows of it."""
+    code = DIE_AFTER_APPEND_WITH
+    model_server.script = script(synthesis=status(500))
+    first = start_worker(code=code)
+    asked = asking()
+    with pytest.raises(SynthesisError) as failed:
+        asked.result(LIMIT_S)
+    assert first.wait(LIMIT_S) == -signal.SIGKILL
+    start_worker()
+    assert wait_until(database, ENDED)
+    (entry,) = queue_at(served_home).entries()
+    assert (entry["id"], entry["occurrences"]) == (failed.value.intervention_id, 1)
+    assert of_turn(served_home).count("phase_failed") == 1
+
+
+def test_a_worker_that_dies_between_the_put_and_its_line_leaves_neither(
+    asking: Asking, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+) -> None:
+    model_server.script = script(synthesis=status(500))
+    first = start_worker(code=DIE_AFTER_PUT)
+    asked = asking()
+    assert first.wait(LIMIT_S) == -signal.SIGKILL
+    assert list(queue_at(served_home).entries()) == []
+    start_worker()
+    with pytest.raises(SynthesisError):
+        asked.result(LIMIT_S)
+    (entry,) = queue_at(served_home).entries()
+    assert entry["occurrences"] == 1
+    assert of_turn(served_home).count("phase_failed") == 1
+
+
+def test_a_frozen_worker_is_fenced(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """Its sessions are ended once it says nothing any more; when it wakes up it writes nothing."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    first = start_worker()
+    asked = asking()
+    gate.wait_for_one()
+    first.send_signal(signal.SIGSTOP)
+    start_worker()
+    gate.wait_for_one()
+    gate.open.set()
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 1)
+    lines = len(of_turn(served_home))
+    first.send_signal(signal.SIGCONT)
+    assert wait_until(database, ENDED)
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(LIMIT_S) == 0
+    assert len(of_turn(served_home)) == lines
+    assert set(completed(served_home).values()) == {1}
+
+
+def test_a_drained_worker_ends_its_turns_and_begins_none(
+    asking: Asking, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+) -> None:
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=[gate, DRAFT])
+    first = start_worker("--drain", "60")
+    asked = asking()
+    gate.wait_for_one()
+    first.send_signal(signal.SIGTERM)
+    later = asking("another")
+    start_worker()
+    assert later.result(LIMIT_S).status == "answered"
+    assert first.poll() is None
+    gate.open.set()
+    assert asked.result(LIMIT_S).taken_over == 0
+    assert first.wait(LIMIT_S) == 0
+
+
+def test_what_does_not_end_in_time_goes_on_elsewhere(
+    asking: Asking, start_worker: StartWorker, model_server: ModelServer
+) -> None:
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    first = start_worker("--drain", "0")
+    asked = asking()
+    gate.wait_for_one()
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(LIMIT_S) == 0
+    start_worker()
+    gate.wait_for_one()
+    gate.open.set()
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 1)
+
+
+def test_a_turn_that_kills_its_workers_reaches_a_person_once(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    client: UnifiedFlow,
+    served_home: Path,
+) -> None:
+    """After the third worker; once its cause is mended it goes on as any failed turn."""
+    gate = Gate(PROCEED)
+    model_server.script = script(reflection=gate)
+    asked = asking()
+    for _ in range(3):
+        worker = start_worker()
+        gate.wait_for_one()
+        worker.kill()
+    start_worker()
+    with pytest.raises(PhaseError) as failed:
+        asked.result(LIMIT_S)
+    assert (failed.value.phase, failed.value.failure.error_type) == ("reflection", "ProcessDied")
+    (entry,) = queue_at(served_home).entries()
+    assert entry["id"] == failed.value.intervention_id
+    gate.open.set()
+    resumed = asyncio.run(resume_turn(client, 1, ResumeRequest(note="more memory")))
+    assert (resumed.status, resumed.closed) == ("answered", entry["id"])
+    assert completed(served_home)["query_analyzer"] == 1
+
+
+def test_a_database_that_is_away_fails_no_phase(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """All sessions end at once, as in a restart, and nobody is let in for a while."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    start_worker()
+    asked = asking()
+    gate.wait_for_one()
+    with database.connect() as session:
+        name = session.info.dbname
+    admin = Database(database.url.replace(f"/{name}?", "/postgres?"), "the server")
+    with admin.connect() as session:
+        session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        session.execute(ended, (name,))
+        gate.open.set()
+        with pytest.raises(TimeoutError):
+            asked.result(2.0)
+        session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 0)
+    assert set(completed(served_home).values()) == {1}
+    assert list(queue_at(served_home).entries()) == []
+
+
+DIE = "import os, signal\ndef die(): os.kill(os.getpid(), signal.SIGKILL)\n"
+MAIN = "\nfrom unified_flow.__main__ import main\nmain()\n"
+DIE_AFTER_APPEND_WITH = (
+    DIE
+    + """
+from unified_flow.shared.turn_lease import PostgresLease as L
+put = L._put
+def then_die(self, *given):
+    put(self, *given); die()
+L._put = then_die
+"""
+    + MAIN
+)
+DIE_AFTER_PUT = (
+    DIE
+    + """
+import unified_flow.engine.boundary as boundary
+report = boundary.report_failure
+def then_die(*given):
+    report(*given); die()
+boundary.report_failure = then_die
+"""
+    + MAIN
+)
