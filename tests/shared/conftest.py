@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.answers import ANALYSIS, APPROVE, COMPLETE, DRAFT, PROCEED
+from tests.forked import Process
 from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import Behaviour, Connection, Entry, ModelServer, answer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.shared.database import Database
 
+T = TypeVar("T")
+
 LIMIT_S = 30.0
 WORKER = (sys.executable, "-m", "unified_flow", "worker")
-StartWorker = Callable[..., "subprocess.Popen[str]"]
+StartWorker = Callable[..., Process]
 
 
 @pytest.fixture
@@ -48,15 +54,15 @@ def served_home(shared_home: Path, model_server: ModelServer) -> Path:
 @pytest.fixture
 def start_worker(tmp_path: Path, served_home: Path) -> Iterator[StartWorker]:
     """Starts a worker of another home with the same settings, and waits until it takes turns."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def start(*arguments: str, code: str | None = None, **env: str) -> subprocess.Popen[str]:
+    def start(*arguments: str, code: str | None = None, **env: str) -> Process:
         place = tmp_path / f"worker{len(started)}"
         place.mkdir()
         settings = (served_home / "unified_flow.toml").read_text()
         (place / "unified_flow.toml").write_text(settings)
         command = WORKER if code is None else (sys.executable, "-c", code, "worker")
-        process = subprocess.Popen(
+        process = Process(
             [*command, "--home", str(place), *arguments],
             stdout=subprocess.PIPE,
             env=os.environ | env,
@@ -78,6 +84,12 @@ def start_worker(tmp_path: Path, served_home: Path) -> Iterator[StartWorker]:
 def client(served_home: Path) -> UnifiedFlow:
     """Enqueues and follows."""
     return UnifiedFlow.from_config(served_home)
+
+
+async def within(asking: Coroutine[Any, Any, T]) -> T:
+    """A test that fails must not wait for an answer that nobody will give."""
+    async with asyncio.timeout(3 * LIMIT_S):
+        return await asking
 
 
 def script(**over: Entry) -> dict[str, Entry]:
@@ -106,3 +118,14 @@ class Gate:
 
     def wait_for_one(self) -> None:
         assert self.reached.acquire(timeout=LIMIT_S)
+
+
+def wait_until(database: Database, query: str) -> bool:
+    ends_at = monotonic() + LIMIT_S
+    while monotonic() < ends_at:
+        with database.connection() as connection:
+            row = connection.execute(query.encode()).fetchone()
+        if row is not None and row[0]:
+            return True
+        sleep(0.05)
+    raise AssertionError(f"not within {LIMIT_S:g} s: {query}")

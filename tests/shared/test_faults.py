@@ -8,22 +8,24 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from interventions.queue import queue_at
-from tests.answers import DRAFT, PROCEED, QUESTION
+from tests.answers import COMPLETE, DRAFT, PROCEED, QUESTION
 from tests.servers.model_server import ModelServer, status
-from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script
-from tests.shared.test_worker import wait_until
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
+from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
-from unified_flow.phases.errors import PhaseError, SynthesisError
+from unified_flow.phases.errors import CoordinatorError, PhaseError, SynthesisError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.shared.database import Database
 from unified_flow.stores import turn_store
+from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.turns.turn import Turn
 
 ENDED = (
@@ -37,7 +39,9 @@ def asking(client: UnifiedFlow) -> Any:
     with ThreadPoolExecutor() as threads:
 
         def ask(session: str = "s", **options: Any) -> Future[Turn]:
-            return threads.submit(lambda: asyncio.run(client.process(session, QUESTION, **options)))
+            return threads.submit(
+                lambda: asyncio.run(within(client.process(session, QUESTION, **options)))
+            )
 
         yield ask
 
@@ -232,6 +236,54 @@ def test_a_database_that_is_away_fails_no_phase(
     assert list(queue_at(served_home).entries()) == []
 
 
+def test_a_write_that_had_begun_is_asked_about(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    client: UnifiedFlow,
+    served_home: Path,
+    tmp_path: Path,
+) -> None:
+    """Nobody repeats it but a person who says so."""
+    note = tmp_path / "note.txt"
+    (tmp_path / "notes.py").write_text(WRITER)
+    with (served_home / "unified_flow.toml").open("a") as settings:
+        settings.write(f'[tools]\nmodules = ["{tmp_path / "notes.py"}"]\nallow = ["write_note"]\n')
+    call = ToolRequest(tool="write_note", args={"path": str(note)}, goal_id="g1")
+    plan = Plan(decision="EXECUTE", route="coordinator", tool_requests=[call])
+    model_server.script = script(planner=[plan, COMPLETE])
+    first = start_worker()
+    asked = asking()
+    end = monotonic() + LIMIT_S
+    while not note.exists() and monotonic() < end:
+        sleep(0.05)
+    first.kill()
+    start_worker()
+    with pytest.raises(CoordinatorError) as failed:
+        asked.result(LIMIT_S)
+    assert failed.value.failure.error_type == "ProcessDied"
+    (entry,) = queue_at(served_home).entries()
+    with pytest.raises(NotResumableError, match="had begun to write"):
+        asyncio.run(resume_turn(client, 1, ResumeRequest(note="as it is")))
+    done = ResumeRequest(note="it is there", tools_done=True)
+    resumed = asyncio.run(resume_turn(client, 1, done))
+    assert (resumed.status, resumed.closed) == ("answered", entry["id"])
+    assert note.read_text() == "x"
+
+
+WRITER = """
+import time
+from pathlib import Path
+from unified_flow import tool
+
+@tool(access="writes")
+def write_note(path: str) -> str:
+    "Write a note."
+    with Path(path).open("a") as note:
+        note.write("x")
+    time.sleep(60)
+    return "written"
+"""
 DIE = "import os, signal\ndef die(): os.kill(os.getpid(), signal.SIGKILL)\n"
 MAIN = "\nfrom unified_flow.__main__ import main\nmain()\n"
 DIE_AFTER_APPEND_WITH = (

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.answers import ANALYSIS, DRAFT, QUESTION
+from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import ModelServer, status, stream
-from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.flow import UnifiedFlow
@@ -34,7 +35,7 @@ def ask(
     threads: ThreadPoolExecutor, client: UnifiedFlow, user: str = "u", **options: Any
 ) -> Future[Turn]:
     return threads.submit(
-        lambda: asyncio.run(client.process(f"s{user}", QUESTION, user_id=user, **options))
+        lambda: asyncio.run(within(client.process(f"s{user}", QUESTION, user_id=user, **options)))
     )
 
 
@@ -83,8 +84,6 @@ def test_a_resumption_goes_before_new_work(
     client: UnifiedFlow,
     database: Database,
 ) -> None:
-    from tests.shared.test_worker import wait_until
-
     more_settings(served_home, "turns_per_worker = 1")
     model_server.script = script(synthesis=status(500))
     start_worker()
@@ -109,8 +108,6 @@ def test_too_many_waiting_turns_refuse_another(
     served_home: Path, threads: ThreadPoolExecutor, database: Database
 ) -> None:
     """With no intervention: nothing is broken."""
-    from tests.shared.test_worker import wait_until
-
     more_settings(served_home, "max_queued = 1")
     client = UnifiedFlow.from_config(served_home)
 
@@ -142,13 +139,18 @@ def test_the_same_message_to_two_services_is_one_turn(
     model_server: ModelServer,
     threads: ThreadPoolExecutor,
     database: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also if the first service dies meanwhile: who asks the second follows the same turn."""
-    from tests.shared.test_worker import wait_until
-
     gate = Gate(DRAFT)
     model_server.script = script(synthesis=gate)
-    services = [UnifiedFlow.from_config(served_home) for _ in range(2)]
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("OTHER_URL", database.url)  # which makes it another session of the database
+    settings = (served_home / "unified_flow.toml").read_text()
+    (other / "unified_flow.toml").write_text(settings.replace(VARIABLE, "OTHER_URL"))
+    services = [UnifiedFlow.from_config(place) for place in (served_home, other)]
     start_worker()
     first = ask(threads, services[0], request_id="r1")
     gate.wait_for_one()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from interventions.queue import queue_at
 from tests.answers import DRAFT, QUESTION
 from tests.servers.model_server import ModelServer, status
-from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until
 from unified_flow.cli.app import app
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
@@ -111,16 +111,3 @@ def test_who_leaves_before_a_worker_has_the_turn_ends_it(
     asyncio.run(ask_and_leave())
     assert wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
     assert wait_until(database, "SELECT status = 'CANCELLED' FROM dbos.workflow_status")
-
-
-def wait_until(database: Database, query: str) -> bool:
-    from time import monotonic, sleep
-
-    ends_at = monotonic() + LIMIT_S
-    while monotonic() < ends_at:
-        with database.connection() as connection:
-            row = connection.execute(query.encode()).fetchone()
-        if row is not None and row[0]:
-            return True
-        sleep(0.05)
-    raise AssertionError(f"not within {LIMIT_S:g} s: {query}")

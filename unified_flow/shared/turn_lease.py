@@ -239,11 +239,16 @@ class PostgresLease(ReportingLease):
         """Queue the turn for a worker, in the transaction that begins its run. The turn that is
         run: another one, if that answers the same message already. `streamed`: somebody wants the
         text while a model writes it. Raises QueueFullError."""
-        return await in_thread(partial(self._dispatch, streamed))
+        try:
+            return await in_thread(partial(self._dispatch, streamed))
+        except BaseException:
+            self.drop()  # it has not begun
+            raise
 
     def _dispatch(self, streamed: bool) -> int:
         assert self._max_queued is not None
-        if self._row(_IS_FULL, most=self._max_queued)[0]:
+        if not self.lines and self._row(_IS_FULL, most=self._max_queued)[0]:
+            self._delete()
             raise QueueFullError(
                 f"{self._max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
