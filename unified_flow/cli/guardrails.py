@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import click
 import typer
 
 from interventions.cli.terminal import Code, note, say
@@ -27,12 +28,14 @@ ToPerson = Annotated[
 
 
 def _store(home: Path | None) -> GuardrailStore:
-    """Raises ConfigError, also where the extra is not installed."""
+    """It is closed with the command. Raises ConfigError, also where the extra is not installed."""
     from unified_flow.config.settings import load
     from unified_flow.guardrails.guardrails import open_store
 
     place = find_home(home)
-    return open_store(place, load(place).guardrails)
+    store = open_store(place, load(place).guardrails)
+    click.get_current_context().call_on_close(store.close)
+    return store
 
 
 def list_rules(
