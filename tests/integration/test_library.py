@@ -12,7 +12,15 @@ import pytest
 
 from tests.answers import COMPLETE, DRAFT, NOTHING_CLAIMED, QUESTION, open_entries, script
 from tests.servers.model_server import ModelServer, status
-from unified_flow import ConfigError, InputError, ModelCall, ModelReply, PhaseError, UnifiedFlow
+from unified_flow import (
+    ConfigError,
+    InputError,
+    ModelCall,
+    ModelReply,
+    PhaseError,
+    UnifiedFlow,
+    tool,
+)
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.turns.results import Plan, ToolRequest
 
@@ -112,6 +120,21 @@ def test_a_wrong_argument_fails_at_the_call(home: Path, wrong: Any, message: str
     with pytest.raises(ConfigError) as caught:
         UnifiedFlow.from_config(home, **wrong)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: tool("reads"), "@tool stands before a function, and got 'reads'"),
+        (lambda: tool(access="read"), "a tool has no access 'read'"),
+        (lambda: tool(access=["reads", "all"]), "a tool has no access 'all'"),
+    ],
+)
+def test_a_tool_declared_wrongly_says_so_at_once(wrong: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        wrong()
+    assert message in str(caught.value)
+    assert "reads" in (caught.value.hint or "")
 
 
 def test_a_folder_that_is_not_there_is_named_whole(home: Path) -> None:

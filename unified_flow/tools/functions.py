@@ -66,10 +66,18 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Declare what a function touches: `@tool(access="reads")`, or "writes", "network", or several.
 
-    What declares nothing counts as writing, and so runs only if allowed.
+    What declares nothing counts as writing, and so runs only if allowed. Raises ConfigError.
     """
-    named = [access] if isinstance(access, str) else access
-    declared = Declaration(name, frozenset(Access(each) for each in named), timeout_s)
+    if function is not None and not callable(function):
+        raise ConfigError(
+            f"@tool stands before a function, and got {function!r}", hint='@tool(access="reads")'
+        )
+    named = {access} if isinstance(access, str) else {*access}
+    if unknown := named - {*Access}:
+        raise ConfigError(
+            f"a tool has no access {unknown.pop()!r}", hint=f"one of {', '.join(Access)}"
+        )
+    declared = Declaration(name, frozenset(map(Access, named)), timeout_s)
 
     def mark(marked: F) -> F:
         setattr(marked, MARK, declared)

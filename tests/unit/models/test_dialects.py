@@ -353,7 +353,7 @@ def test_a_prompt_that_a_server_cut_in_silence_is_told(
 
 
 def test_the_page_about_servers_lists_them_all() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "servers.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/how-to/model-servers.md").read_text()
     listed = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE)
     assert [name for name in listed if name in {server.name for server in SERVERS}] == [
         server.name for server in SERVERS

@@ -157,7 +157,7 @@ def test_what_cannot_be_a_tool_says_why() -> None:
         (starred, "cannot be given by name"),
         (positional, "cannot be given by name"),
         (strange, "no JSON schema"),
-        (odd, r"odd: the default of a is no JSON\Z"),
+        (odd, r"odd: the default of a is no JSON\n"),
         (yields, "yields, and a tool returns"),
         (yields_later, "yields_later yields"),
     ):

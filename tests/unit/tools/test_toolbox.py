@@ -70,7 +70,7 @@ def test_an_unknown_tool_is_a_config_error_with_a_suggestion(name: str, hint: st
         ({"text": 3}, "argument text: Input should be a valid string, not 3"),
         ({"text": "a", "times": 9}, "argument times: .* less than or equal to 5, not 9"),
         ({"text": "a", "tims": 2}, r"unknown argument 'tims' \(did you mean times\?\)"),
-        ({"text": "a", "x" * 999: 2}, "unknown argument 'xxx.*…$"),
+        ({"text": "a", "x" * 999: 2}, "unknown argument 'xxx[^\n]*…\n"),
         ({"times": 0}, "argument text is missing; argument times"),
     ],
 )
