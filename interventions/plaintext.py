@@ -59,11 +59,13 @@ def cells(text: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """Exactly `width` columns, cut or padded."""
+    if width <= 0:
+        return ""
     missing = width - cells(text)
     if missing >= 0:
         return text + " " * missing
     used = list(accumulate(map(cells, text)))
-    cut = text[: bisect_right(used, width - 1)] + "…"
+    cut = text[: bisect_right(used, width - 1)].rstrip() + "…"
     return cut + " " * (width - cells(cut))
 
 

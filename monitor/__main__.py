@@ -34,14 +34,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.web:
         _serve(options)
         return
-    if not (options.once or options.picture) and not _is_terminal():
+    if not options.once and not _is_terminal():
         _fail("monitor needs a terminal; without one: interventions list, or monitor --once")
     try:
         app = _application(options)
     except QueueError as error:
         _fail(f"{error} ({error.hint})" if error.hint else str(error))
-    if options.once or options.picture:
-        _first_screen(app, options.picture)
+    if options.once:
+        from monitor.app import first_screen
+
+        print(first_screen(app), end="")
     else:
         _run(app)
     raise SystemExit(app.return_code or 0)
@@ -51,17 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = argparse.ArgumentParser(
         prog="monitor", description="Triage the intervention queue. Inside, ? shows the keys."
     )
-    commands.add_argument("-V", "--version", action="store_true", help="print the version")
     place = commands.add_mutually_exclusive_group()
     face = commands.add_mutually_exclusive_group()
+    commands.add_argument("-V", "--version", action="store_true", help="print the version")
     place.add_argument(
         "--home",
         type=Path,
         help="folder that holds shared_state/ and logs/ [default: the nearest one upwards]",
-    )
-    face.add_argument("--once", action="store_true", help="print the first screen as text and end")
-    face.add_argument(
-        "--picture", type=Path, metavar="FILE", help="write the first screen as SVG and end"
     )
     place.add_argument(
         "--from",
@@ -70,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="bundle",
         help="look at an exported intervention (interventions export), read-only",
     )
+    face.add_argument("--once", action="store_true", help="print the first screen as text and end")
     face.add_argument(
         "--web", action="store_true", help="serve it to a browser on this machine (extra: web)"
     )
@@ -105,7 +104,7 @@ def _application(options: argparse.Namespace) -> Monitor:
         source = BundleSource(options.bundle, utc_now)
     else:
         source = live_source(queue_at(options.home))
-    looks = source.queue is not None and not (options.once or options.picture)
+    looks = source.queue is not None and not options.once
     look = look_file(source.home, Actor.current().name) if looks else None
     settings = settings_of(source.home, MonitorSettings)
     return Monitor(source, source.read(), look=look, settings=settings, begin_at=options.id)
@@ -113,33 +112,19 @@ def _application(options: argparse.Namespace) -> Monitor:
 
 def _run(app: Monitor) -> None:
     # Not asyncio's own way: Textual swallows the cancellation that it makes of Ctrl-C at its end.
-    signal.signal(signal.SIGINT, lambda number, frame: _interrupt(app))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: _end(app, 128 + number))
     app.run()
 
 
-def _interrupt(app: Monitor) -> None:
+def _end(app: Monitor, code: int) -> None:
+    """The terminal is given back first."""
     if not app.has_exited:
-        app.exit(return_code=130)
+        app.exit(return_code=code)
         return
     # After the end: a thread that waits for a model can only be stopped with the process.
     sys.stderr.flush()
-    os._exit(130)
-
-
-def _first_screen(app: Monitor, picture: Path | None) -> None:
-    """On stdout, or as a picture into the file. The application says what went wrong."""
-    from monitor.app import render_first_screen, screen_svg, screen_text
-
-    shown = render_first_screen(app, screen_text if picture is None else screen_svg)
-    if shown is None:
-        return
-    if picture is None:
-        print(shown)
-        return
-    try:
-        picture.write_text(shown, encoding="utf-8")
-    except OSError as error:
-        _fail(f"cannot write {picture}: {error.strerror}")
+    os._exit(code)
 
 
 def _serve(options: argparse.Namespace) -> None:

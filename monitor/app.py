@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import re
 import shutil
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 _DIM = DimFilter(0.7)
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 STILL_RUNNING = (
     "What was begun here still runs and is waited for. "
     "Ctrl-C ends it at once: a turn can be resumed."
@@ -53,18 +49,9 @@ class Monitor(App[None]):
     TITLE = "monitor"
     CSS_PATH = "monitor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        hidden_key(
-            "ctrl+z", "suspend_process", "Suspend", "To the shell; fg comes back", id="leave.shell"
-        ),
+        hidden_key("ctrl+z", "suspend_process", "Suspend", "fg comes back", id="leave.shell"),
         hidden_key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
-        key(
-            "ctrl+p",
-            "command_palette",
-            "Commands",
-            "Look for a command by its name",
-            id="leave.commands",
-            priority=True,
-        ),
+        key("ctrl+p", "command_palette", "Commands", "By name", id="leave.commands", priority=True),
     ]
 
     def __init__(
@@ -99,9 +86,6 @@ class Monitor(App[None]):
     def on_mount(self) -> None:
         self.app_resume_signal.subscribe(self, self._resumed)
         self.animation_level = "none"  # what slides to its place is late
-        with suppress(RuntimeError, ValueError, NotImplementedError):  # not in the main thread
-            for number in END_SIGNALS:
-                asyncio.get_running_loop().add_signal_handler(number, self._signalled, number)
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
         self.call_after_refresh(self._collect_garbage)
@@ -112,19 +96,10 @@ class Monitor(App[None]):
         gc.freeze()
         gc.enable()
 
-    def on_unmount(self) -> None:
-        with suppress(RuntimeError, ValueError, NotImplementedError):
-            for number in END_SIGNALS:
-                asyncio.get_running_loop().remove_signal_handler(number)
-
     def _resumed(self, app: App[Any]) -> None:
         """After `fg`, and after an editor: nothing of it is on the terminal any more."""
         self.refresh(layout=True)
         self.notify("the monitor goes on", timeout=2)
-
-    def _signalled(self, number: int) -> None:
-        """The terminal is given back first; a second signal does not wait for anything."""
-        self.exit(return_code=128 + number)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """What is dim gets a colour of a known contrast: each terminal dims as it likes."""
@@ -172,21 +147,21 @@ class Monitor(App[None]):
         super().exit(result, return_code, message)
 
 
-def render_first_screen(app: App[Any], render: Callable[[App[Any]], str]) -> str | None:
-    """Off screen, as wide and high as the terminal or as COLUMNS and LINES say; 100 by 30 in a
-    pipe. None when the application failed; it has shown why, and its `return_code` is not 0.
-    """
+def first_screen(app: App[Any]) -> str:
+    """As wide and high as the terminal or as COLUMNS and LINES say; 100 by 30 in a pipe. Empty when
+    the application failed; it has shown why, and its `return_code` is not 0."""
     columns, lines = shutil.get_terminal_size((100, 30))
-    rendered: list[str] = []
+    shown = ""
 
-    async def render_and_exit(pilot: Pilot[Any]) -> None:
+    async def read_and_exit(pilot: Pilot[Any]) -> None:
+        nonlocal shown
         await pilot.pause()
         if app.return_code is None:  # to end what has failed would make it a success
-            rendered.append(render(app))
+            shown = f"{screen_text(app)}\n"
             app.exit()
 
-    app.run(headless=True, size=(columns, lines), auto_pilot=render_and_exit)
-    return rendered[0] if rendered and not app.return_code else None
+    app.run(headless=True, size=(columns, lines), auto_pilot=read_and_exit)
+    return "" if app.return_code else shown
 
 
 def screen_text(app: App[Any]) -> str:

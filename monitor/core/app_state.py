@@ -71,6 +71,7 @@ class ChangeOutcome:
     refused: tuple[Refusal, ...] = ()
     not_tried: tuple[Entry, ...] = ()
     remarks: tuple[str, ...] = ()
+    can_be_undone: bool = False
 
     def __str__(self) -> str:
         """`resolved 2: a1b2c3, d4e5f6`"""

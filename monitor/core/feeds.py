@@ -1,14 +1,17 @@
-"""What the tabs beside the open list show. Reading only; each is called on a worker's thread."""
+"""What is read again and again: the queue, what the other tabs show, and the figures of the header.
+Reading only; each reader is called in a thread."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from interventions.entry import Entry, closed_at
 from interventions.errors import NoResumerError, NotFoundError, QueueError
@@ -26,6 +29,39 @@ from monitor.core.source import Source
 MOST_TURNS = 100
 MOST_LINES = 500
 _MOST_LOG_BYTES = 4_000_000
+Found = TypeVar("Found")
+
+
+async def follow(
+    read: Callable[[], Found], show: Callable[[Found], object], pause_s: float, rest_s: float = 0.0
+) -> None:
+    """Shows what is read whenever it differs from the last; rests for longer after that. It has a
+    thread of its own: each that reads a long past keeps memory for it."""
+    thread, last = ThreadPoolExecutor(1), None
+    try:
+        while True:
+            found = await asyncio.get_running_loop().run_in_executor(thread, read)
+            changed, last = found != last, found
+            if changed:
+                show(found)
+            await asyncio.sleep(max(pause_s, rest_s) if changed else pause_s)
+    finally:
+        thread.shutdown(wait=False)
+
+
+def whenever(differs: Callable[[], object], read: Callable[[], Found]) -> Callable[[], Found]:
+    """What was read last, until `differs` gives something else than before."""
+    seen: object = ...
+    last: Found
+
+    def read_again() -> Found:
+        nonlocal seen, last
+        before, seen = seen, differs()
+        if seen != before:
+            last = read()
+        return last
+
+    return read_again
 
 
 @dataclass(frozen=True)
@@ -51,40 +87,37 @@ def feed_reader(
     """Reads the tab anew at every call; trends over this window, and these turns, however old.
     Nothing is raised: what is wrong is in the feed."""
     queue, home = source.queue, source.home
+    if tab == "open":
+        return lambda: Feed(tab)  # they come with the queue itself
     if tab == "history":
-        return _reader(lambda: Feed(tab, history=source.history()), tab, source.stamp)
+        return whenever(source.stamp, _kept(tab, lambda: Feed(tab, history=source.history())))
     if queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "trends":
-        return _reader(lambda: Feed(tab, trends=queue.trends(window, clock())), tab, source.stamp)
+        trends = _kept(tab, lambda: Feed(tab, trends=queue.trends(window, clock())))
+        return whenever(source.stamp, trends)
     if tab == "turns":
         find = cache(find_turn_reader)
-        return _reader(lambda: Feed(tab, turns=_turns(find(), home, turns)), tab)
+        return _kept(tab, lambda: Feed(tab, turns=_turns(find(), home, turns)))
     tail = LogTail(home, clock)
-    return _reader(lambda: Feed(tab, log=tail.read()), tab)
+    return _kept(tab, lambda: Feed(tab, log=tail.read()))
 
 
-def _reader(
-    make: Callable[[], Feed], tab: str, stamp: Callable[[], object] = object
-) -> Callable[[], Feed]:
-    """Makes it anew when the stamp is another. What cannot be read stays as it was last read."""
-    seen: object = ...
+def _kept(tab: str, read: Callable[[], Feed]) -> Callable[[], Feed]:
+    """What cannot be read stays as it was last read."""
     last = Feed(tab)
 
-    def read() -> Feed:
-        nonlocal seen, last
-        before, seen = seen, stamp()
-        if seen != before:
-            try:
-                last = make()
-            except QueueError as error:
-                last = replace(last, problem=f"{error}\n\n{error.hint}")
-            except OSError as error:
-                why = f"cannot read {error.filename}: {error.strerror}"
-                last = replace(last, problem=why)
+    def read_or_keep() -> Feed:
+        nonlocal last
+        try:
+            last = read()
+        except QueueError as error:
+            last = replace(last, problem=f"{error}\n\n{error.hint}")
+        except OSError as error:
+            last = replace(last, problem=f"cannot read {error.filename}: {error.strerror}")
         return last
 
-    return read
+    return read_or_keep
 
 
 def _turns(reader: TurnReader, home: Path, wanted: Sequence[int]) -> list[LiveTurn]:

@@ -70,6 +70,6 @@ def since_last_look(
         f"{back} came back" if back else "",
         f"{sum(n for _, n in people)} closed by {names}" if people else "",
     ]
-    told = ", ".join(filter(None, parts))
+    news = ", ".join(filter(None, parts))
     ago = short_duration(now - from_text(look.at))
-    return f"since you looked {ago} ago: {told}" if told else ""
+    return f"since you looked {ago} ago: {news}" if news else ""

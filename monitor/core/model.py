@@ -26,23 +26,6 @@ class Sort(StrEnum):
     COUNT = "count"
 
 
-@dataclass(frozen=True)
-class View:
-    """How the list is shown; `reverse` turns the order that a sort begins with. `unfolded` are the
-    causes (fingerprints) whose entries are shown below them."""
-
-    query: Query
-    sort: Sort = Sort.SEVERITY
-    reverse: bool = False
-    unfolded: frozenset[str] = frozenset()
-
-    def sorted_by(self, sort: Sort) -> View:
-        """The times take turns instead of being reversed."""
-        if sort is Sort.LAST:
-            return replace(self, sort=Sort.FIRST if self.sort is sort else sort, reverse=False)
-        return replace(self, sort=sort, reverse=sort is self.sort and not self.reverse)
-
-
 _ORDERS: dict[Sort, Callable[[Group], Any]] = {
     Sort.SEVERITY: lambda group: -min(severity_rank(one["severity"]) for one in group.entries),
     Sort.LAST: lambda group: group.last_seen,
@@ -51,29 +34,19 @@ _ORDERS: dict[Sort, Callable[[Group], Any]] = {
 }
 
 
-def select(entries: Iterable[Entry], view: View, now: datetime) -> list[Group]:
-    """A row for each cause that matches, in the order of the view and then by what happened last;
-    below one that is unfolded, its entries, the worst first."""
-    groups = grouped(worst_first(view.query.select(list(entries), now)))
-    groups.sort(key=lambda group: group.last_seen, reverse=True)
-    groups.sort(key=_ORDERS[view.sort], reverse=not view.reverse)
-    rows: list[Group] = []
-    for group in groups:
-        rows.append(group)
-        if group.key in view.unfolded and len(group.entries) > 1:
-            rows += single(group.entries)
-    return rows
-
-
 @dataclass
 class TriageModel:
-    """`new` are the ids of entries that came, or took another failure, since the last `look` (on a
-    first visit: lately), and were not looked at yet; `pending` is the latest snapshot that came
-    while paused."""
+    """`reverse` turns the order that a sort begins with; `unfolded` are the causes (fingerprints)
+    whose entries are shown below them. `new` are the ids of entries that came, or took another
+    failure, since the last `look` (on a first visit: lately), and were not looked at yet; `pending`
+    is the latest snapshot that came while paused."""
 
     snapshot: Snapshot
     look: Look = field(default_factory=Look)
-    view: View = field(default_factory=lambda: View(parse("")))
+    query: Query = field(default_factory=lambda: parse(""))
+    order: Sort = Sort.SEVERITY
+    reverse: bool = False
+    unfolded: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
     pending: Snapshot | None = None
@@ -144,10 +117,20 @@ class TriageModel:
         return {entry["id"] for entry in entries if known.get(entry["id"]) != last_news(entry)}
 
     def groups(self, now: datetime) -> list[Group]:
-        view = self.view
+        """A row for each cause that matches, in the chosen order and then by what happened last;
+        below one that is unfolded, its entries, the worst first."""
+        query = self.query
         if self.snapshot.of_all_states:
-            view = replace(view, query=view.query._replace(names_state=True))
-        return select(self.snapshot.entries, view, now)
+            query = query._replace(names_state=True)
+        groups = grouped(worst_first(query.select(list(self.snapshot.entries), now)))
+        groups.sort(key=lambda group: group.last_seen, reverse=True)
+        groups.sort(key=_ORDERS[self.order], reverse=not self.reverse)
+        rows: list[Group] = []
+        for group in groups:
+            rows.append(group)
+            if group.key in self.unfolded and len(group.entries) > 1:
+                rows += single(group.entries)
+        return rows
 
     def find(self, intervention_id: str) -> Entry | None:
         return next((e for e in self.snapshot.entries if e["id"] == intervention_id), None)
@@ -161,28 +144,27 @@ class TriageModel:
             if own and other["fingerprint"] == own and other["id"] != entry["id"] and is_open(other)
         ]
 
-    def sort(self, sort: Sort) -> None:
-        self.view = self.view.sorted_by(sort)
+    def sort(self, order: Sort) -> None:
+        """The same again turns it; the times take turns."""
+        again = order is self.order
+        self.reverse = again and not self.reverse and order is not Sort.LAST
+        self.order = Sort.FIRST if again and order is Sort.LAST else order
 
     def toggle_fold(self, causes: Collection[str]) -> None:
         """Fold these causes, or unfold them if none of them is."""
-        unfolded, chosen = self.view.unfolded, frozenset(causes)
-        together = unfolded - chosen if unfolded & chosen else unfolded | chosen
-        self.view = replace(self.view, unfolded=together)
-
-    def unfold(self, cause: str) -> None:
-        """Show the entries of the cause, if it is one."""
-        self.view = replace(self.view, unfolded=self.view.unfolded | {cause})
+        if self.unfolded.isdisjoint(causes):
+            self.unfolded.update(causes)
+        else:
+            self.unfolded.difference_update(causes)
 
     def filter(self, text: str) -> None:
         """Raises QueryError; the terms before the one that is wrong hold in any case."""
         try:
-            query = parse(text)
+            self.query = parse(text)
         except QueryError:
             with suppress(QueryError):
-                self.view = replace(self.view, query=parse(text.rpartition(" ")[0]))
+                self.query = parse(text.rpartition(" ")[0])
             raise
-        self.view = replace(self.view, query=query)
 
 
 def _news(snapshot: Snapshot) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import accumulate, takewhile
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, chop_cells
 
 GAP = 1
 _BROAD = 40
@@ -127,14 +127,6 @@ def _lines(text: str, first: int, width: int, most: int) -> list[str]:
         lines.append(head)
         text, room = text[len(head) :].lstrip(), width
     return [*lines, text]
-
-
-def cut(text: str, size: int, *, right: bool = False) -> str:
-    """Exactly `size` columns, with an ellipsis where something is missing."""
-    length = cell_len(text)
-    if length > size:
-        return set_cell_size(set_cell_size(text, max(size - 1, 0)).rstrip() + "…", size)
-    return " " * (size - length) + text if right else text + " " * (size - length)
 
 
 def short_number(number: int) -> str:

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -54,66 +53,39 @@ class LiveSource:
         self._clock = clock
         self._was_there = False
         self._open: frozenset[str] = frozenset()
-        self._lock = LockWatch(queue.home)
+        self._holders, self._held_since_s = list[str](), 0.0
 
     def stamp(self) -> object:
         """By inode too: the queue file is replaced whole, so a watch on the file itself is lost.
         By the minute too: snoozed entries wake, and ages grow, in a file that stands still."""
         now = self._clock()
-        paths = (
-            queue_file(self.home),
-            archive_file(self.home),
-            emergency_log(self.home, now.date()),
-        )
+        logs = (archive_file(self.home), emergency_log(self.home, now.date()))
         return (
-            *map(_file_stamp, paths),
+            *map(_file_stamp, (queue_file(self.home), *logs)),
             now.replace(second=0, microsecond=0),
             _is_folder(state_folder(self.home)),
-            self._read_only(),
-            self._lock.holder(),
+            self._obstacles(),
         )
 
     def read(self) -> Snapshot:
-        return replace(self._read(), read_only=self._read_only(), locked=self._lock.holder())
-
-    def _read(self) -> Snapshot:
-        now = self._clock()
+        now, entries, figures = self._clock(), tuple[Entry, ...](), None
+        trouble = self._vanished()
         try:
-            if trouble := self._vanished():
-                return Snapshot(now, trouble=trouble)
-            state = self._queue.store.read()
-            trouble = self._first_run()
-        except (StorageError, OSError) as error:
-            return Snapshot(now, trouble=self._trouble(error))
-        if trouble is not None:
-            return Snapshot(now, trouble=trouble)
-        self._was_there = True
-        try:
-            figures = self._queue.health(state, now)
-            trouble = self._lost(state.entries)
+            if trouble is None:
+                state = self._queue.store.read()
+                entries, trouble = state.entries, self._first_run()
+            if trouble is None:
+                self._was_there = True
+                figures = self._queue.health(state, now)
+                trouble = self._lost(entries) or self._damaged(state.unusable)
         except StorageError as error:
-            # The entries are known; only the figures are not.
-            return Snapshot(now, state.entries, trouble=self._trouble(error))
-        if state.unusable and trouble is None:
-            count, why = len(state.unusable), one_line(state.unusable[0][1])
-            what = f"{count} of the entries cannot be read: {why}"
-            todo = self._hint("run `interventions doctor`: it sets them aside")
-            trouble = Trouble(TroubleKind.DAMAGED, what, todo)
-        return Snapshot(now, state.entries, figures, trouble)
-
-    def _lost(self, entries: Sequence[Entry]) -> Trouble | None:
-        """Entries that were open here, and now are in no file, which nothing but a loss does, even
-        where the logs that could tell are lost too."""
-        here = {entry["id"] for entry in entries}
-        gone = {own for own in self._open - here if not self._queue.store.archived_one(own)}
-        self._open = frozenset(entry["id"] for entry in entries if is_open(entry)) | gone
-        if not gone:
-            return None
-        return Trouble(
-            TroubleKind.VANISHED,
-            f"{len(gone)} that were open are in no file any more: {short_ids(sorted(gone))}",
-            self._hint("run `interventions doctor`; if they were removed on purpose, start anew"),
-        )
+            corrupt = isinstance(error, CorruptQueueError)
+            kind = TroubleKind.CORRUPT if corrupt else TroubleKind.STORAGE
+            trouble = Trouble(kind, str(error).removeprefix("CORRUPT: "), self._hint(error.hint))
+        except OSError as error:
+            what = f"cannot read {error.filename}: {error.strerror}"
+            trouble = Trouble(TroubleKind.STORAGE, what, self._hint("interventions doctor"))
+        return Snapshot(now, entries, figures, trouble, *self._obstacles())
 
     def history(self) -> list[Entry]:
         return self._queue.history(MOST_CLOSED)
@@ -122,21 +94,13 @@ class LiveSource:
         past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))
         return Background(past, tuple(self._queue.journal(intervention_id)))
 
-    def _trouble(self, error: StorageError | OSError) -> Trouble:
-        if isinstance(error, OSError):
-            doctor = self._hint("interventions doctor")
-            return Trouble(TroubleKind.STORAGE, _cannot_read(error), doctor)
-        corrupt = isinstance(error, CorruptQueueError)
-        kind = TroubleKind.CORRUPT if corrupt else TroubleKind.STORAGE
-        return Trouble(kind, str(error).removeprefix("CORRUPT: "), self._hint(error.hint))
-
     def _hint(self, text: str) -> str:
         """Commands in it find this queue, wherever they are typed."""
         return for_home(text, self.home)
 
     def _vanished(self) -> Trouble | None:
         folder = state_folder(self.home)
-        if not self._was_there or folder.is_dir():
+        if not self._was_there or _is_folder(folder):
             return None
         todo = (
             "if it was moved, quit and start again with --home FOLDER; "
@@ -161,11 +125,42 @@ class LiveSource:
             )
         return Trouble(kind, what, todo)
 
-    def _read_only(self) -> str:
+    def _lost(self, entries: Sequence[Entry]) -> Trouble | None:
+        """Entries that were open here, and now are in no file, which nothing but a loss does, even
+        where the logs that could tell are lost too."""
+        here = {entry["id"] for entry in entries}
+        gone = {own for own in self._open - here if not self._queue.store.archived_one(own)}
+        self._open = frozenset(entry["id"] for entry in entries if is_open(entry)) | gone
+        if not gone:
+            return None
+        return Trouble(
+            TroubleKind.VANISHED,
+            f"{len(gone)} that were open are in no file any more: {short_ids(sorted(gone))}",
+            self._hint("run `interventions doctor`; if they were removed on purpose, start anew"),
+        )
+
+    def _damaged(self, unusable: Sequence[tuple[object, str]]) -> Trouble | None:
+        if not unusable:
+            return None
+        what = f"{len(unusable)} of the entries cannot be read: {one_line(unusable[0][1])}"
+        todo = self._hint("run `interventions doctor`: it sets them aside")
+        return Trouble(TroubleKind.DAMAGED, what, todo)
+
+    def _obstacles(self) -> tuple[str, str]:
+        """Why nothing can be changed at all, and who keeps it locked."""
         folder = state_folder(self.home)
-        if _is_folder(folder) and not os.access(folder, os.W_OK):
-            return f"{folder} cannot be written"
-        return ""
+        may_write = not _is_folder(folder) or os.access(folder, os.W_OK)
+        return "" if may_write else f"{folder} cannot be written", self._locked()
+
+    def _locked(self) -> str:
+        """Which processes held the lock at every look for two seconds; "" if none did, or where the
+        system does not say (any but Linux). The kernel's list is read and no lock taken, so that
+        looking is in nobody's way."""
+        found = holders(lock_file(self.home))
+        if found != self._holders:
+            self._holders, self._held_since_s = found, time.monotonic()
+        long = time.monotonic() - self._held_since_s >= _LOCKED_AFTER_S
+        return ", ".join(found) if long else ""
 
 
 class SharedSource(LiveSource):
@@ -179,8 +174,8 @@ class SharedSource(LiveSource):
     def stamp(self) -> object:
         return self._store.stamp(), self._clock().replace(second=0, microsecond=0)
 
-    def read(self) -> Snapshot:
-        return self._read()
+    def _obstacles(self) -> tuple[str, str]:
+        return "", ""
 
     def _vanished(self) -> Trouble | None:
         return None
@@ -246,32 +241,9 @@ def _read_bundle(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]
         ) from error
 
 
-class LockWatch:
-    """Whether another process keeps the queue from being changed. It reads the kernel's list and
-    takes no lock, so that looking is in nobody's way."""
-
-    def __init__(self, home: Path) -> None:
-        self._path = lock_file(home)
-        self._since_s = 0.0
-        self._holders: list[str] = []
-
-    def holder(self) -> str:
-        """Who held the lock at every look for two seconds; "" if nobody did, or where the system
-        does not say (any but Linux)."""
-        found = holders(self._path)
-        if found != self._holders:
-            self._holders, self._since_s = found, time.monotonic()
-        long = time.monotonic() - self._since_s >= _LOCKED_AFTER_S
-        return ", ".join(found) if long else ""
-
-
 def _is_folder(path: Path) -> bool:
     """A folder that cannot be looked at is none, rather than an error."""
     return os.path.isdir(path)  # noqa: PTH112
-
-
-def _cannot_read(error: OSError) -> str:
-    return f"cannot read {error.filename}: {error.strerror}"
 
 
 def _file_stamp(path: Path) -> tuple[int, int, int] | str | None:

@@ -6,13 +6,14 @@ refused when somebody else was first (compare and swap on the entry's version).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -38,6 +39,7 @@ from monitor.widgets.keys import key
 Job = Callable[[], ChangeOutcome]
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
 _MOST_OTHERS = 3
+_POLL_S = 0.2
 _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
 
 
@@ -82,38 +84,33 @@ class FormState:
         running = self.stage is Stage.RUNNING
         return FormState(Stage.STOPPING if running else Stage.CLOSED, self.done)
 
-    def finish(
-        self, done: Sequence[Entry], *, all_well: bool, newer: Mapping[str, Entry]
-    ) -> FormState:
+    def finish(self, outcome: ChangeOutcome) -> FormState:
         if self.is_closed:
             return self
-        latest = {entry["id"]: entry for entry in (*self.done, *done)}
-        together = tuple(latest.values())
-        if all_well:
-            return FormState(Stage.CLOSED, together)
-        return FormState(Stage.REFUSED, together, newer)
+        latest = {entry["id"]: entry for entry in (*self.done, *outcome.done)}
+        newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
+        all_well = not outcome.refused and not outcome.not_tried
+        stage = Stage.CLOSED if all_well else Stage.REFUSED
+        return FormState(stage, tuple(latest.values()), newer)
 
 
 class Form(ModalScreen[ChangeOutcome | None]):
-    """A subclass names the action, adds its fields, and makes the change from what was typed.
+    """A subclass names the action and the field, and makes the change from what was typed.
 
     When it closes it gives what was done; `report_late` gets the outcome of a change that still
     ran then."""
 
     VERB: ClassVar[str]
     DONE: ClassVar[str]
+    PLACEHOLDER: ClassVar[str] = ""  # without one there is no field
+    HINT: ClassVar[str] = ""
     CLOSES: ClassVar[bool] = False
-    CHANGES: ClassVar[bool] = True  # and so can be undone
+    CAN_BE_UNDONE: ClassVar[bool] = True
+    AUTO_FOCUS = "#typed"
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "cancel", "Cancel", "Change nothing", id="form.cancel"),
         key("ctrl+s", "submit", "Do it", "Do it", id="form.submit"),
-        key(
-            "ctrl+o",
-            "override",
-            "All the same",
-            "Go on with the entry as somebody else has changed it",
-            id="form.go-on",
-        ),
+        key("ctrl+o", "override", "All the same", "Whatever others did", id="form.go-on"),
     ]
 
     def __init__(
@@ -131,6 +128,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.state = FormState()
         self.remarks: list[str] = []
         self.report_late: Callable[[ChangeOutcome], None] = lambda outcome: None
+        self._tried = 0
         self._focused: Widget | None = None
 
     def compose(self) -> ComposeResult:
@@ -138,15 +136,21 @@ class Form(ModalScreen[ChangeOutcome | None]):
             yield Static(id="form-entries", markup=False)
             yield Static(id="form-remark", markup=False)
             yield from self.fields()
-            problem = Static(id="form-problem", markup=False)
-            problem.display = False
-            yield problem
+            yield Static(id="form-hint", classes="hint", markup=False)
+            yield Static(id="form-problem", markup=False)
             with Horizontal(id="form-buttons"):
                 yield Button("Cancel", id="cancel", action="screen.cancel", compact=True)
                 yield Button(
                     self.VERB, "primary", id="confirm", action="screen.submit", compact=True
                 )
         yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        self._show("#form-hint", self.HINT)
+        self._show("#form-problem", "")
+        self.show_targets()
+
+    # What a subclass may say otherwise
 
     def heading(self) -> Content:
         """Not a string, which would be markup: the ids in it come from outside."""
@@ -169,20 +173,42 @@ class Form(ModalScreen[ChangeOutcome | None]):
         return [*filter(None, [self.target_note]), *named]
 
     def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
-        return _target_lines(entries)
+        """What one cause has in common once; of each where it happened, and else what."""
+        alike = len({(entry["fingerprint"], _failure(entry)) for entry in entries}) == 1
+        lines = [Content(_failure(entries[0]))] if alike else []
+        for entry in entries:
+            where = one_line(f"session {entry['session_id']}, turn {entry['turn_id']}")
+            question = one_line(str(turn_context(entry).get("question") or ""))[:200]
+            what = question if alike else f"{entry['phase']}  {_failure(entry)}"
+            own = (short_id(entry["id"]), "bold")
+            lines.append(Content.assemble(own, f"  {where}  ", (what, "dim")))
+        return lines
 
     def fields(self) -> ComposeResult:
-        yield from ()
+        if self.PLACEHOLDER:
+            yield Input(self.proposed(), placeholder=self.PLACEHOLDER, id="typed")
+
+    def proposed(self) -> str:
+        """What stands in the field at first."""
+        return ""
 
     def change(self) -> Change:
         """From what was typed. Raises InputError."""
         raise NotImplementedError
 
-    def typed(self, field: str) -> str:
-        return self.query_one(f"#{field}", Input).value.strip()
+    def job(self) -> Job:
+        """What to do, from what was typed. Raises InputError."""
+        return partial(self._change_each, self.change())
 
-    def on_mount(self) -> None:
-        self.show_targets()
+    def progress(self) -> Content | str:
+        """How far it is; asked for by a worker's thread, again and again while it works."""
+        total = len(self.entries)
+        return f"{self._tried} of {total}" if total > 1 else ""
+
+    # What is shown
+
+    def typed(self) -> str:
+        return self.query_one("#typed", Input).value.strip()
 
     def on_resize(self) -> None:
         self.show_targets()
@@ -195,86 +221,21 @@ class Form(ModalScreen[ChangeOutcome | None]):
         lines = self.target_lines(self.entries[:most])
         if len(self.entries) > most:
             lines.append(Content.styled(f"and {len(self.entries) - most} more", "dim"))
-        targets = self.query_one("#form-entries", Static)
-        targets.set_class(len(self.entries) > 1, "-many")
-        targets.update(Content("\n").join(lines))
-        notes = self.notes()
-        remark = self.query_one("#form-remark", Static)
-        remark.update("\n".join(notes))
-        remark.display = bool(notes)
+        self.query_one("#form-entries").set_class(len(self.entries) > 1, "-many")
+        self._show("#form-entries", Content("\n").join(lines))
+        self._show("#form-remark", "\n".join(self.notes()))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "override" or bool(self.state.newer)
+    def _show(self, where: str, text: Content | str) -> None:
+        """Without a text it takes no line."""
+        found = self.query_one(where, Static)
+        found.update(text)
+        found.display = bool(text)
 
-    def action_submit(self) -> None:
-        if not self.state.can_start:
-            return
-        try:
-            job = self.job()
-        except InputError as error:
-            self.show_problem(str(error))
-            return
-        # What is typed from here on would not count, so nothing can be.
-        self.state = self.state.start()
-        self.app_state.running += 1
-        self._focused = self.focused
-        for typed in self.query(Input):
-            typed.disabled = True
-        self.show_problem("working ...")
-        self._run(job)
-
-    def action_override(self) -> None:
-        """With what somebody else has made of them, which the form has shown."""
-        newer = self.state.newer
-        self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
-        self.action_submit()
-
-    def job(self) -> Job:
-        """What to do, from what was typed. Raises InputError."""
-        return partial(self._change_each, self.change())
-
-    @work(thread=True, group="apply")
-    def _run(self, job: Job) -> None:
-        app = self.app
-        app.call_from_thread(self._applied, job())
-
-    def _change_each(self, change: Change) -> ChangeOutcome:
-        app, total = self.app, len(self.entries)
-
-        def may_continue(tried: int) -> bool:
-            if total > 1 and not self.state.stops:
-                app.call_from_thread(self.show_problem, f"working ... {tried}/{total}")
-            return not self.state.stops
-
-        outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
-        return explain_conflicts(self.queue, outcome, self.app_state.clock())
-
-    def _applied(self, outcome: ChangeOutcome) -> None:
-        """The change is over. The form stays if something is to be read in it; it is about the rest
-        then."""
-        outcome = replace(outcome, remarks=tuple(self.remarks))
-        newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
-        self.app_state.running -= 1
-        if self.state.is_closed:
-            self.report_late(outcome)
-            return
-        all_well = not outcome.refused and not outcome.not_tried
-        self.state = self.state.finish(outcome.done, all_well=all_well, newer=newer)
-        for typed in self.query(Input):
-            typed.disabled = False
-        self.set_focus(self._focused)
-        if self.state.is_closed:
-            self.dismiss(self._done_so_far())
-            return
-        self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
-        done = len(self.state.done)
-        lines = [f"{self.DONE} {done}"] if done else []
-        lines += [*self.remarks, *outcome.problems(_MOST_SHOWN, self.queue.home)]
-        if newer:
-            lines.append("ctrl+o goes on all the same")
+    def show_problem(self, text: str) -> None:
+        """What went wrong, or that it works: in sight, whatever else is not."""
+        self._show("#form-problem", text)
         self.show_targets()
-        self.refresh_bindings()
-        self.show_problem("\n".join(lines))
+        self.call_after_refresh(self.query_one("#form", VerticalScroll).scroll_end, animate=False)
 
     def show_changes(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open; a refusal, once there, says more."""
@@ -290,14 +251,33 @@ class Form(ModalScreen[ChangeOutcome | None]):
         if changed:
             self.show_problem("changed by somebody else meanwhile: " + ", ".join(changed))
 
-    def show_problem(self, text: str) -> None:
-        """What went wrong, or how far it is: in sight, whatever else is not."""
-        problem = self.query_one("#form-problem", Static)
-        if bool(text) != problem.display:
-            problem.display = bool(text)
-            self.show_targets()
-        problem.update(text)
-        self.call_after_refresh(self.query_one("#form", VerticalScroll).scroll_end, animate=False)
+    # What is done
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "override" or bool(self.state.newer)
+
+    @on(Input.Submitted)
+    def action_submit(self) -> None:
+        if not self.state.can_start:
+            return
+        try:
+            job = self.job()
+        except InputError as error:
+            self.show_problem(str(error))
+            return
+        # What is typed from here on would not count, so nothing can be.
+        self.state = self.state.start()
+        self.app_state.running += 1
+        self._focused = self.focused
+        self.query(Input).set(disabled=True)
+        self.show_problem("working ...")
+        self.app.run_worker(self._run(job), group="apply")  # which goes on if the form is left
+
+    def action_override(self) -> None:
+        """With what somebody else has made of them, which the form has shown."""
+        newer = self.state.newer
+        self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
+        self.action_submit()
 
     def action_cancel(self) -> None:
         """While it works: begin no further one; once more: leave it to end by itself."""
@@ -305,29 +285,52 @@ class Form(ModalScreen[ChangeOutcome | None]):
             return
         self.state = self.state.cancel()
         if self.state.is_closed:
-            self.dismiss(self._done_so_far() if self.state.done else None)
+            done = ChangeOutcome(self.DONE, self.state.done)
+            self.dismiss(self._reported(done) if done.done else None)
         else:
             self.show_problem("no further one is begun; esc again leaves this to end by itself")
 
-    def _done_so_far(self) -> ChangeOutcome:
-        return ChangeOutcome(self.DONE, self.state.done, remarks=tuple(self.remarks))
+    def _reported(self, outcome: ChangeOutcome) -> ChangeOutcome:
+        return replace(outcome, remarks=tuple(self.remarks), can_be_undone=self.CAN_BE_UNDONE)
 
-    @on(Input.Submitted)
-    def _entered(self) -> None:
-        self.action_submit()
+    def _change_each(self, change: Change) -> ChangeOutcome:
+        def may_continue(tried: int) -> bool:
+            self._tried = tried
+            return not self.state.stops
 
+        outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
+        return explain_conflicts(self.queue, outcome, self.app_state.clock())
 
-def _target_lines(entries: Sequence[Entry]) -> list[Content]:
-    """What one cause has in common once; of each where it happened, and else what."""
-    alike = len({(entry["fingerprint"], _failure(entry)) for entry in entries}) == 1
-    lines = [Content(_failure(entries[0]))] if alike else []
-    for entry in entries:
-        where = one_line(f"session {entry['session_id']}, turn {entry['turn_id']}")
-        question = one_line(str(turn_context(entry).get("question") or ""))[:200]
-        what = question if alike else f"{entry['phase']}  {_failure(entry)}"
-        line = Content.assemble((short_id(entry["id"]), "bold"), f"  {where}  ", (what, "dim"))
-        lines.append(line)
-    return lines
+    async def _run(self, job: Job) -> None:
+        running = asyncio.create_task(asyncio.to_thread(job))
+        while not running.done():
+            await asyncio.wait([running], timeout=_POLL_S)
+            progress = await asyncio.to_thread(self.progress)
+            if progress and not self.state.is_closed:
+                self._show("#form-hint", progress)
+        self._applied(running.result())
+
+    def _applied(self, outcome: ChangeOutcome) -> None:
+        """The change is over. The form stays if something is to be read in it; it is about the rest
+        then."""
+        self.app_state.running -= 1
+        if self.state.is_closed:
+            self.report_late(self._reported(outcome))
+            return
+        self.state = self.state.finish(outcome)
+        if self.state.is_closed:
+            self.dismiss(self._reported(ChangeOutcome(self.DONE, self.state.done)))
+            return
+        self.query(Input).set(disabled=False)
+        self.set_focus(self._focused)
+        self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
+        done = len(self.state.done)
+        lines = [f"{self.DONE} {done}"] if done else []
+        lines += [*self.remarks, *outcome.problems(_MOST_SHOWN, self.queue.home)]
+        if self.state.newer:
+            lines.append("ctrl+o goes on all the same")
+        self.show_problem("\n".join(lines))
+        self.refresh_bindings()
 
 
 def _failure(entry: Entry) -> str:

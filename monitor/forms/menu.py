@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, OptionList
+from textual.widgets import Footer, OptionList, Static
 
 from monitor.widgets.keys import hidden_key, key
 
@@ -25,31 +25,32 @@ class Menu(ModalScreen[tuple[str, int] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         key("enter", "done('choose')", "Choose", "This one; or by its number", id="menu.choose"),
         key("x", "done('run')", "Do it here", "What the command does", id="menu.run"),
-        key("escape,q", "cancel", "Cancel", "None of them", id="menu.cancel"),
-        hidden_key("j", "move(1)", "Down", "One down", id="menu.down"),
-        hidden_key("k", "move(-1)", "Up", "One up", id="menu.up"),
+        key("escape,q", "dismiss", "Cancel", "None of them", id="menu.cancel"),
+        hidden_key("j", "app.simulate_key('down')", "Down", "One down", id="menu.down"),
+        hidden_key("k", "app.simulate_key('up')", "Up", "One up", id="menu.up"),
         *(
             hidden_key(str(n), f"number({n})", f"Line {n}", "Choose that", id=f"menu.{n}")
             for n in range(1, _MOST + 1)
         ),
     ]
 
-    def __init__(self, title: str, lines: Sequence[str], *, of_commands: bool = False) -> None:
+    def __init__(
+        self, title: str, lines: Sequence[str], *, text: str = "", of_commands: bool = False
+    ) -> None:
         super().__init__()
+        self._title, self._lines, self._text = title, lines, text
         self._of_commands = of_commands
-        self._title = title
-        self._list = lines
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form", classes="box") as box:
             box.border_title = Content(self._title)
-            does = "copies · x does it here" if self._of_commands else "opens"
-            box.border_subtitle = f"⏎ or its number {does}"
+            if self._text:
+                yield Static(self._text, markup=False)
+            if self._of_commands:
+                box.border_subtitle = "⏎ or its number copies · x does it here"
+            lines = enumerate(self._lines, 1)
             yield OptionList(
-                *(
-                    Content.assemble((f"{number} ", "bold"), line)
-                    for number, line in enumerate(self._list, 1)
-                ),
+                *(Content.assemble((f"{number} ", "bold"), line) for number, line in lines),
                 compact=True,
             )
         yield Footer(show_command_palette=False, compact=True)
@@ -57,12 +58,8 @@ class Menu(ModalScreen[tuple[str, int] | None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._of_commands or parameters != ("run",)
 
-    def action_move(self, direction: int) -> None:
-        options = self.query_one(OptionList)
-        options.action_cursor_down() if direction > 0 else options.action_cursor_up()
-
     def action_number(self, number: int) -> None:
-        if number <= len(self._list):
+        if number <= len(self._lines):
             self.dismiss(("choose", number - 1))
 
     def action_done(self, word: str) -> None:
@@ -73,6 +70,3 @@ class Menu(ModalScreen[tuple[str, int] | None]):
     @on(OptionList.OptionSelected)
     def _chosen(self) -> None:
         self.action_done("choose")
-
-    def action_cancel(self) -> None:
-        self.dismiss(None)

@@ -1,47 +1,121 @@
-"""Resume turns, watch their phases, and resolve what they get past."""
+"""Turns go on: those of failures, of which what they get past is resolved, and interrupted ones.
+
+While one works its form shows the phases of the turns, and a person is asked about a call that may
+have written."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import ClassVar, get_args
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, get_args
 
-from textual import on, work
-from textual.app import ComposeResult
+from textual import work
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.content import Content
-from textual.message import Message
-from textual.widgets import Button, Input, Static
+from textual.widgets import Input, Static
 
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
-from interventions.errors import QueueError
+from interventions.errors import NoResumerError, QueueError
 from interventions.plaintext import one_line
-from interventions.retry.contract import RetryRequest, Scope, StillOpenError
+from interventions.retry.contract import (
+    BegunCall,
+    CallDecision,
+    RetryRequest,
+    Scope,
+    StillOpenError,
+    TurnReader,
+    done_with,
+    find_resumer,
+    find_turn_reader,
+)
 from interventions.retry.retries import (
     RetriedTurn,
     WaitingTurn,
     result_lines,
+    retry,
     retry_all,
     retry_entry,
+    tally,
     waiting_turns,
 )
 from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
-from monitor.forms.form import Job
-from monitor.forms.retry_run import (
-    JOBS,
-    TurnForm,
-    ask_about_call,
-    progress,
-    summary,
-    watched_turns,
-)
+from monitor.core.feeds import foreign_error, redacted
+from monitor.forms.form import Form, Job
+from monitor.forms.menu import Menu
 from monitor.widgets.keys import key
+from monitor.widgets.turn_text import progress_line
 
+JOBS = 4
 DEFAULT_NOTE = "the retry went through"
 PERMISSION = "permission"
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+_MOST_PROBLEMS = 6
+_POLL_S = 0.2
+
+
+class TurnForm(Form):
+    """Shows the phases of its turns as they run, where the journals can be read."""
+
+    running: Sequence[int] = ()  # numbers of turns, in the order in which they begin
+    tried: Sequence[RetriedTurn] = ()  # those of them that ended
+
+    @cached_property
+    def _reader(self) -> TurnReader:
+        return find_turn_reader()
+
+    def progress(self) -> Content:
+        ended = {one.turn_id for one in self.tried}
+        left = [turn for turn in self.running if turn not in ended]
+        lines, total = list[Content](), len(self.running)
+        if total > 1:
+            said = tally(self.tried) if self.tried else "one is tried first"
+            lines.append(Content(f"{len(self.tried)} of {total} turns: {said}"))
+        try:
+            found = [self._reader.turn(self.queue.home, turn) for turn in left[:JOBS]]
+            lines += [progress_line(redacted(turn)) for turn in found if turn]
+        except NoResumerError:
+            pass  # nothing reads turns here
+        except Exception as error:  # noqa: BLE001 - a foreign reader
+            lines.append(Content(f"the phases are not known: {foreign_error(error)}"))
+        return Content("\n").join(lines)
+
+
+class ResumeForm(TurnForm):
+    """An interrupted turn, which no entry is about, goes on."""
+
+    VERB, DONE, CAN_BE_UNDONE = "Resume", "resumed", False
+    AUTO_FOCUS = "#confirm"
+    HINT = "it goes on from the phase in which it was interrupted"
+
+    def heading(self) -> Content:
+        return Content(f"Resume turn {self.entries[0]['turn_id']}")
+
+    def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
+        turn = entries[0]
+        session = one_line(f"session {turn['session_id']}")
+        return [Content(one_line(turn["error_message"])[:200]), Content(session)]
+
+    def change(self) -> Change:
+        def resume(turn: Entry) -> Entry:
+            self.running = [turn["turn_id"]]
+            ask = partial(ask_about_call, self.app)
+            request = RetryRequest(turn["turn_id"], None, note="", via=VIA, ask=ask)
+            resumer = find_resumer()
+            try:
+                result = retry(self.queue.home, request, resumer)
+            finally:
+                done_with(resumer)
+            if result.failed:
+                raise InputError(f"failed in {result.phase or 'a phase'}: {result.message}")
+            self.remarks += result_lines(turn, result)
+            return turn
+
+        return resume
 
 
 class RetryForm(TurnForm):
@@ -49,18 +123,12 @@ class RetryForm(TurnForm):
     all alike, as `interventions retry ID --all` does: one of them first, and only if that helps,
     the others."""
 
-    VERB = "Retry"
-    DONE = "retried and resolved"
-    CLOSES = True
+    VERB, DONE, CLOSES = "Retry", "retried and resolved", True
     HINT = "the turn goes on from the phase that failed; it is resolved only if that works"
     BINDINGS: ClassVar[list[BindingType]] = [
         key("ctrl+t", "all(False)", "All alike", "Retry all alike", id="form.all"),
         key("ctrl+r", "all(True)", "Others, too", "Others that wait, too", id="form.all-others"),
     ]
-
-    @dataclass
-    class AlikeFound(Message):
-        turns: list[WaitingTurn]
 
     _is_question = False
     _waiting: Sequence[WaitingTurn] = ()
@@ -77,21 +145,16 @@ class RetryForm(TurnForm):
         failures = [latest_failure(entry) for entry in self.entries]
         self._is_question = any(failure["type"] == ESCALATION for failure in failures)
         if self._is_question:
-            yield Input(placeholder="your answer: the turn goes on with it", id="note")
+            yield Input(placeholder="your answer: the turn goes on with it", id="typed")
         else:
-            yield Input(DEFAULT_NOTE, placeholder="what you mended", id="note")
+            yield Input(DEFAULT_NOTE, placeholder="what you mended", id="typed")
         if tools := {str(f.get("tool") or "?") for f in failures if f["type"] == PERMISSION}:
             yield Input(placeholder=f"allow it: {', '.join(SCOPES)}", id="grant")
             yield Static(
                 f"{one_line(', '.join(sorted(tools)))} was refused; without a word it still is",
-                id="grant-hint",
                 classes="hint",
                 markup=False,
             )
-        yield from super().fields()
-
-    def on_mount(self) -> None:
-        self._find_alike()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "all":
@@ -104,9 +167,39 @@ class RetryForm(TurnForm):
     def _has_others(self) -> bool:
         return len(self._alike()) < len(self._waiting)
 
+    def on_mount(self) -> None:
+        self._find_alike()
+
+    @work
+    async def _find_alike(self) -> None:
+        """Which other turns wait for the same fix."""
+        if len({entry["fingerprint"] for entry in self.entries}) > 1:
+            return  # that one of them works says nothing about the others
+        try:
+            entries = await asyncio.to_thread(self.queue.entries)
+        except QueueError:
+            return  # the list says what is the matter with the queue
+        waiting = waiting_turns(self.entries[0], entries)
+        if len(waiting) < 2:
+            return
+        self._waiting = waiting
+        count, total = len(self._alike()), len(waiting)
+        hints = []
+        if count > 1:
+            hints.append(
+                f"ctrl+t: All {count} alike: one is tried first, and only if it gets past its "
+                f"phase, the other {count - 1}; what passes is resolved"
+            )
+        if self._has_others():
+            other = f"{total - count} failed with another failure: this may be no fix for it"
+            hints += [f"ctrl+r: All {total}, others too", other]
+        if self.state.can_start:
+            self._show("#form-hint", "\n".join(hints))
+        self.refresh_bindings()
+
     def _request(self) -> RetryRequest:
         """What was typed, without the turn. Raises InputError."""
-        note = self.typed("note")
+        note = self.typed()
         if not note:
             question = "the turn asked a question: what is the answer?"
             raise InputError(question if self._is_question else "a resolution needs a note")
@@ -123,7 +216,7 @@ class RetryForm(TurnForm):
     def change(self) -> Change:
         typed = self._request()
 
-        def retry(entry: Entry) -> Entry:
+        def retry_one(entry: Entry) -> Entry:
             # A turn that asked a person goes on with their answer, not with our words.
             request = replace(
                 typed,
@@ -133,46 +226,15 @@ class RetryForm(TurnForm):
                 grant=typed.grant if latest_failure(entry)["type"] == PERMISSION else None,
                 ask=partial(ask_about_call, self.app),
             )
-            with watched_turns(self.queue.home, [entry["turn_id"]], self.show_progress):
-                retried = retry_entry(self.queue, request, expected_version=entry["version"])
+            self.running = [entry["turn_id"]]
+            retried = retry_entry(self.queue, request, expected_version=entry["version"])
             if not retried.resolved:
                 raise StillOpenError(retried)
             if retried.result.failed:
                 self.remarks += result_lines(entry, retried.result)
             return retried.entry
 
-        return retry
-
-    @work(thread=True, group="alike")
-    def _find_alike(self) -> None:
-        if len({entry["fingerprint"] for entry in self.entries}) > 1:
-            return  # that one of them works says nothing about the others
-        try:
-            found = waiting_turns(self.entries[0], self.queue.entries())
-        except QueueError:
-            return  # the list says what is the matter with the queue
-        self.post_message(self.AlikeFound(found))
-
-    @on(AlikeFound)
-    async def _alike_found(self, message: AlikeFound) -> None:
-        if len(message.turns) < 2:
-            return
-        self._waiting = message.turns
-        count, total = len(self._alike()), len(message.turns)
-        buttons, hints = [], []
-        if count > 1:
-            buttons.append(_button(f"All {count} alike", "all-alike", others=False))
-            hints.append(
-                f"{count} turns wait for the same fix. All {count} alike: one is tried first, and "
-                f"only if it gets past its phase, the other {count - 1}; what passes is resolved"
-            )
-        if self._has_others():
-            buttons.append(_button(f"All {total}, others too", "all-others", others=True))
-            hints.append(f"{total - count} failed with another failure: this may be no fix for it")
-        if self.state.can_start:
-            self.query_one("#retry-progress", Static).update("\n".join(hints))
-        await self.query_one("#form-buttons", Horizontal).mount(*buttons)
-        self.refresh_bindings()
+        return retry_one
 
     def action_all(self, others: bool) -> None:
         turns = self._waiting if others else self._alike()
@@ -180,16 +242,11 @@ class RetryForm(TurnForm):
             self._turns = turns
             self.target_note = ""  # it is about the chosen ones
             self.entries = list({turn.entry["id"]: turn.entry for turn in turns}.values())
-            self.show_targets()
             self.action_submit()
 
     def _retry_all(self, request: RetryRequest) -> ChangeOutcome:
-        home, tried = self.queue.home, list[RetriedTurn]()
-        turns = {turn.turn_id: turn.named for turn in self._turns}
-
-        def count(outcome: RetriedTurn, done: int, total: int) -> None:
-            tried.append(outcome)
-            self.show_progress((), progress(tried, total))
+        turns, tried = {turn.turn_id: turn.named for turn in self._turns}, list[RetriedTurn]()
+        self.running, self.tried, self.remarks = list(turns), tried, []
 
         def closed(entry: Entry) -> Entry:
             now = self.queue.find(entry["id"])
@@ -197,19 +254,48 @@ class RetryForm(TurnForm):
                 raise InputError("stays open")
             return now
 
-        self.remarks = []
-        with watched_turns(home, list(turns), self.show_progress, tried):
-            try:
-                retry_all(
-                    turns, home, request, jobs=JOBS, progress=count, stop=lambda: self.state.stops
-                )
-            except QueueError as error:
-                self.remarks.append(f"{error} ({error.hint})")
+        try:
+            retry_all(
+                turns,
+                self.queue.home,
+                request,
+                jobs=JOBS,
+                progress=lambda outcome, done, total: tried.append(outcome),
+                stop=lambda: self.state.stops,
+            )
+        except QueueError as error:
+            self.remarks.append(f"{error} ({error.hint})")
         outcome = apply(self.DONE, self.entries, closed)
         if outcome.refused or [one.status for one in tried] != ["passed"] * len(turns):
             self.remarks += summary(tried)
         return outcome
 
 
-def _button(label: str, name: str, *, others: bool) -> Button:
-    return Button(label, id=name, action=f"screen.all({others})", compact=True)
+def summary(tried: Sequence[RetriedTurn]) -> list[str]:
+    """The counts, then what did not pass: failures first, skipped for one reason together."""
+    failed = [f"turn {o.turn_id} failed: {o.what[:300]}" for o in tried if o.status == "failed"]
+    reasons = Counter(one.what[:300] for one in tried if one.status == "skipped")
+    lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
+    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
+    return [tally(tried), *lines[:_MOST_PROBLEMS], *more]
+
+
+def ask_about_call(app: App[Any], call: BegunCall) -> CallDecision:
+    """Run the call again, count it as done, or leave the turn, which changes nothing and is what
+    Enter does. From the thread of a retry: waits for the person, or the end of the monitor."""
+    choices: dict[CallDecision, str] = {"leave": "Leave the turn", "again": "Run it again"}
+    if call.unfinished:
+        choices["done"] = "Count it as done"
+    menu = Menu(f"Turn {call.turn_id}", list(choices.values()), text=str(call))
+    answer = Future[tuple[str, int] | None]()
+    try:
+        app.call_from_thread(app.push_screen, menu, answer.set_result)
+    except RuntimeError:
+        return "leave"
+    while app.is_running:
+        try:
+            chosen = answer.result(timeout=_POLL_S)
+        except TimeoutError:
+            continue
+        return list(choices)[chosen[1]] if chosen else "leave"
+    return "leave"

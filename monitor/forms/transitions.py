@@ -1,4 +1,4 @@
-"""The forms of one change each: resolve, dismiss, snooze, assign, reopen, undo.
+"""The forms of one change each: resolve, dismiss, snooze, assign, reopen, undo; and export.
 
 Dismiss, reopen and undo focus Cancel and are confirmed by `y`: never by the key that opened them,
 which may be held down.
@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import ClassVar, TypedDict
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.widgets import Input, Static
 
-from interventions.entry import ESCALATION, Entry, latest_failure
+from interventions.entry import ESCALATION, Entry, latest_failure, short_id
+from interventions.export import FORMS, exported, write_private
 from interventions.plaintext import one_line
 from interventions.times import from_text, parse_duration
 from interventions.transitions import Actor
@@ -25,6 +25,7 @@ from monitor.forms.form import Form
 from monitor.widgets.keys import key
 
 _TIMES = re.compile(r"x\s?(\d{1,6})|(\d{1,6})\s?x")
+_ID = "{id}"
 
 
 def _unless_changed(change: Callable[..., Entry], *typed: object) -> Change:
@@ -40,10 +41,8 @@ class ConfirmForm(Form):
 class ResolveForm(Form):
     """The note is what the next person reads who meets the failure."""
 
-    VERB = "Resolve"
-    DONE = "resolved"
-    CLOSES = True
-    AUTO_FOCUS = "#note"
+    VERB, DONE, CLOSES = "Resolve", "resolved", True
+    PLACEHOLDER = "what you mended"
 
     def notes(self) -> list[str]:
         asked = any(latest_failure(entry)["type"] == ESCALATION for entry in self.entries)
@@ -55,31 +54,22 @@ class ResolveForm(Form):
             *(f"resolved before: {note}" for note in sorted(earlier)),
         ]
 
-    def fields(self) -> ComposeResult:
-        yield Input(placeholder="what you mended", id="note")
-
     def change(self) -> Change:
-        note = self.typed("note")
-        if not note:
+        if not self.typed():
             raise InputError("a resolution needs a note: what did you mend?")
-        return _unless_changed(self.queue.resolve, note)
+        return _unless_changed(self.queue.resolve, self.typed())
 
 
 class DismissForm(ConfirmForm):
-    VERB = "Dismiss"
-    DONE = "dismissed"
-    CLOSES = True
-
-    def fields(self) -> ComposeResult:
-        yield Input(placeholder="why it needs no fix (may be empty)", id="note")
+    VERB, DONE, CLOSES = "Dismiss", "dismissed", True
+    PLACEHOLDER = "why it needs no fix (may be empty)"
 
     def change(self) -> Change:
-        return _unless_changed(self.queue.dismiss, self.typed("note"))
+        return _unless_changed(self.queue.dismiss, self.typed())
 
 
 class ReopenForm(ConfirmForm):
-    VERB = "Reopen"
-    DONE = "reopened"
+    VERB, DONE = "Reopen", "reopened"
 
     def change(self) -> Change:
         return _unless_changed(self.queue.reopen)
@@ -88,40 +78,33 @@ class ReopenForm(ConfirmForm):
 class UndoForm(ConfirmForm):
     """Takes back the last change of anybody."""
 
-    VERB = "Undo"
-    DONE = "undid the last change of"
+    VERB, DONE, CAN_BE_UNDONE = "Undo", "undid the last change of", False
 
     def change(self) -> Change:
         return _unless_changed(lambda *of, **version: self.queue.undo(*of, **version)[1])
 
 
 class AssignForm(Form):
-    VERB = "Assign"
-    DONE = "assigned"
-    AUTO_FOCUS = "#owner"
+    VERB, DONE = "Assign", "assigned"
+    PLACEHOLDER = "nobody"
 
-    def fields(self) -> ComposeResult:
-        yield Input(Actor.current().name, placeholder="nobody", id="owner")
+    def proposed(self) -> str:
+        return Actor.current().name
 
     def change(self) -> Change:
-        return _unless_changed(self.queue.assign, self.typed("owner") or None)
+        return _unless_changed(self.queue.assign, self.typed() or None)
 
 
 class SnoozeForm(Form):
-    VERB = "Snooze"
-    DONE = "snoozed"
-    AUTO_FOCUS = "#until"
+    VERB, DONE = "Snooze", "snoozed"
+    PLACEHOLDER = "4h"
+    HINT = "30m, 4h, 2d  ·  x10: until it came ten more times  ·  2026-01-31T09:00Z"
 
-    def fields(self) -> ComposeResult:
-        yield Input("4h", placeholder="4h", id="until")
-        yield Static(
-            "30m, 4h, 2d  ·  x10: until it came ten more times  ·  2026-01-31T09:00Z",
-            classes="hint",
-            markup=False,
-        )
+    def proposed(self) -> str:
+        return self.PLACEHOLDER
 
     def change(self) -> Change:
-        return _unless_changed(partial(self.queue.snooze, **parse_snooze(self.typed("until"))))
+        return _unless_changed(partial(self.queue.snooze, **parse_snooze(self.typed())))
 
 
 class SnoozeEnd(TypedDict, total=False):
@@ -134,11 +117,9 @@ class SnoozeEnd(TypedDict, total=False):
 
 def parse_snooze(text: str) -> SnoozeEnd:
     """`4h`, `x10` (ten more times) or a time with its zone. Raises InputError."""
-    times = _TIMES.fullmatch(text)
-    if times:
+    if times := _TIMES.fullmatch(text):
         return SnoozeEnd(until_n_more=int(times[1] or times[2]))
-    duration = parse_duration(text)
-    if duration:
+    if duration := parse_duration(text):
         return SnoozeEnd(duration=duration)
     try:
         return SnoozeEnd(until=from_text(text))
@@ -147,3 +128,35 @@ def parse_snooze(text: str) -> SnoozeEnd:
             f"{text!r} is neither a while (30m, 4h, 2d), nor a number of times (x10), "
             "nor a time with its zone (2026-01-31T09:00Z)"
         ) from None
+
+
+class ExportForm(Form):
+    """Into files, to hand on."""
+
+    VERB, DONE, CAN_BE_UNDONE = "Export", "exported", False
+    PLACEHOLDER = "a file"
+    HINT = ".json for monitor --from  ·  .md to read  ·  .py is a test of its turn"
+
+    def proposed(self) -> str:
+        own = short_id(self.entries[0]["id"]) if len(self.entries) == 1 else _ID
+        return f"intervention-{own}.json"
+
+    def change(self) -> Change:
+        path = Path(self.typed()).expanduser()
+        form = FORMS.get(path.suffix)
+        if form is None:
+            raise InputError(f"a name that ends with one of {', '.join(FORMS)} says the form")
+        if len(self.entries) > 1 and _ID not in path.name:
+            raise InputError(f"{len(self.entries)} files: {_ID} in the name stands for each id")
+
+        def export(entry: Entry) -> Entry:
+            own = path.with_name(path.name.replace(_ID, short_id(entry["id"])))
+            text = exported(self.queue, entry, form, self.app_state.clock())
+            try:
+                write_private(own, text, replace=False)
+            except OSError as error:
+                raise InputError(f"cannot write {own}: {error.strerror}") from error
+            self.remarks.append(f"wrote {own.absolute()}")
+            return entry
+
+        return export

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from textual import events, work
 from textual.app import SuspendNotSupported
@@ -22,8 +23,8 @@ from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
+from monitor.screens.record_tabs import turn_as_entry
 from monitor.screens.tab import Tab
-from monitor.screens.turns_tab import as_entry
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.part import Part, text_of
 from monitor.widgets.row_list import RowList
@@ -40,16 +41,13 @@ _CHANGES_SHOWN = 3
 
 
 def _form(name: str) -> type[Form]:
-    from monitor.forms import transitions  # late: not needed for the first paint
-    from monitor.forms.export import ExportForm
-    from monitor.forms.retry import RetryForm
-    from monitor.forms.retry_run import ResumeForm
+    from monitor.forms import retry, transitions  # late: not needed for the first paint
 
     forms: dict[str, type[Form]] = {
         "resolve": transitions.ResolveForm,
-        "retry": RetryForm,
-        "resume": ResumeForm,
-        "export": ExportForm,
+        "retry": retry.RetryForm,
+        "resume": retry.ResumeForm,
+        "export": transitions.ExportForm,
         "snooze": transitions.SnoozeForm,
         "dismiss": transitions.DismissForm,
         "assign": transitions.AssignForm,
@@ -59,23 +57,18 @@ def _form(name: str) -> type[Form]:
 
 
 class EntryScreen(Screen[None]):
-    tab: Tab  # that is shown
+    """`tab` is the one that is shown, with its rows; `detail` shows one of them."""
 
-    def __init__(self, state: AppState) -> None:
+    def __init__(self, state: AppState, tab: Tab[Any]) -> None:
         super().__init__()
         self.state = state
+        self.tab = tab
+        self.rows = RowList(tab.columns, id="list")
+        self.detail = DetailView(id="detail")
         self.read_only = ""
         self._applicable: object = None
 
     # What a key acts on
-
-    @property
-    def rows(self) -> RowList:
-        raise NotImplementedError
-
-    @property
-    def detail(self) -> DetailView:
-        return self.query_one("#detail", DetailView)
 
     @property
     def is_reading(self) -> bool:
@@ -114,7 +107,7 @@ class EntryScreen(Screen[None]):
         """What a form should say of the targets."""
         if self.is_reading:
             return ""
-        hidden = self.tab.count_hidden_marks(self.state.clock())
+        hidden = self.tab.count_hidden_marks()
         count = 0 if self.tab.marked_entries() else len(self.entries_under_cursor())
         alike = f"the row stands for all {count} of one cause" if count > 1 else ""
         return f"{hidden} of them are marked but not shown by the filter" if hidden else alike
@@ -133,7 +126,7 @@ class EntryScreen(Screen[None]):
             return bool(targets or self.turn()) or None
         if action == "undo":
             return self._may_change() or None
-        if action in ("copy_id", "copy_all"):
+        if action == "copy":
             return bool(targets or self.row_text()) or None
         if action == "edit":
             return bool(targets) or None
@@ -168,11 +161,10 @@ class EntryScreen(Screen[None]):
                 self.notify_once(f"{error}. {error.hint}", "warning")
             return
         if turn:
-            name, fitting = "resume", [as_entry(turn, self.state.clock())]
+            name, fitting = "resume", [turn_as_entry(turn, self.state.clock())]
         form = _form(name)(self.state, queue, fitting, self._target_note())
-        report = self._changed if form.CHANGES else self._reported
-        form.report_late = report
-        self.app.push_screen(form, report)
+        form.report_late = self._report
+        self.app.push_screen(form, self._report)
 
     def _fitting(self, form: str) -> list[Entry]:
         if form == "export":
@@ -180,16 +172,13 @@ class EntryScreen(Screen[None]):
         for_open = form != "reopen"
         return [entry for entry in self.targets() if is_open(entry) is for_open]
 
-    def _changed(self, outcome: ChangeOutcome | None) -> None:
-        if outcome is not None:
-            if outcome.done:
-                self.state.changes.append(outcome)
-                self.state.undone_in_a_row = 0
-            self._show_outcome(outcome, hint="  (z takes it back)")
-
-    def _show_outcome(self, outcome: ChangeOutcome, hint: str = "") -> None:
-        if not self.app.is_running:
-            return  # the monitor was left while the change was made
+    def _report(self, outcome: ChangeOutcome | None, hint: str = "") -> None:
+        if outcome is None or not self.app.is_running:
+            return  # cancelled, or the monitor was left while the change was made
+        if outcome.done and outcome.can_be_undone:
+            self.state.changes.append(outcome)
+            self.state.undone_in_a_row = 0
+            hint = "  (z takes it back)"
         if outcome.done:
             self.apply_changes(outcome.done)
             lines = [f"{outcome}{hint}", *outcome.remarks]
@@ -219,7 +208,7 @@ class EntryScreen(Screen[None]):
             self._show_undone(change, undone)
         elif entry is not None and (lines := await self._past_changes(queue, entry)):
             form = UndoForm(self.state, queue, [entry], "\n".join(lines[-_CHANGES_SHOWN:]))
-            self._reported(await self.app.push_screen_wait(form))
+            self._report(await self.app.push_screen_wait(form))
 
     async def _past_changes(self, queue: InterventionQueue, entry: Entry) -> list[str]:
         """By anybody, a line each; none where it cannot be undone, which is said."""
@@ -241,31 +230,19 @@ class EntryScreen(Screen[None]):
         self.state.undone_in_a_row += 1
         self.state.went_back(change, undone)
         more = len(self.state.changes)
-        self._show_outcome(undone, hint=f"  (z takes back {more} more)" if more else "")
+        self._report(undone, hint=f"  (z takes back {more} more)" if more else "")
 
-    def _reported(self, outcome: ChangeOutcome | None) -> None:
-        """Of what is not taken back."""
-        if outcome is not None:
-            self._show_outcome(outcome)
-
-    def action_copy_id(self) -> None:
-        ids = [entry["id"] for entry in self.targets()]
-        if not ids:
-            self.action_copy_all()
-            return
-        self.copy(lambda: "\n".join(ids), ids[0] if len(ids) == 1 else f"{len(ids)} ids")
-
-    def action_copy_all(self) -> None:
-        targets = self.targets()
+    def action_copy(self, what: str) -> None:
+        """The `id`, or everything (`all`), of entries; other rows as they are."""
+        targets, row = self.targets(), self.row_text()
+        ids = [entry["id"] for entry in targets]
         if not targets:
-            row = text_of(self.row_text())
-            self.copy(lambda: row, "it")
-            return
-
-        def text() -> str:
-            return "\n\n".join(map(self._markdown, targets))
-
-        self.copy(text, f"{len(targets)} as Markdown" if len(targets) > 1 else "it as Markdown")
+            self.copy(lambda: text_of(row), "it")
+        elif what == "id":
+            self.copy(lambda: "\n".join(ids), ids[0] if len(ids) == 1 else f"{len(ids)} ids")
+        else:
+            which = f"{len(targets)} as Markdown" if len(targets) > 1 else "it as Markdown"
+            self.copy(lambda: "\n\n".join(map(self._markdown, targets)), which)
 
     def _markdown(self, entry: Entry) -> str:
         background = self.state.source.background(entry["id"])
@@ -294,17 +271,12 @@ class EntryScreen(Screen[None]):
 
     def _commands(self) -> list[str]:
         """Those with which one goes on."""
-        entry, turn = next(iter(self.targets()), None), self.turn()
-        if entry is not None:
-            turn_id = entry["turn_id"]
-            found = commands(entry, has_resumer())
-        elif turn is not None:
-            turn_id = turn["turn_id"]
-            found = [f"unified-flow resume {turn_id}"] if self.turn_to_resume() else []
-        else:
-            return []
-        found += [f"unified-flow turns show {turn_id}"] if turn_id else []
-        return found
+        entry, interrupted = next(iter(self.targets()), None), self.turn_to_resume()
+        found = commands(entry, has_resumer()) if entry else []
+        found += [f"unified-flow resume {interrupted['turn_id']}"] if interrupted else []
+        about = entry or self.turn()
+        turn_id = about["turn_id"] if about else 0
+        return [*found, f"unified-flow turns show {turn_id}"] if turn_id else found
 
     @work(group="menu", exclusive=True)
     async def action_commands(self) -> None:

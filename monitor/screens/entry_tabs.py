@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, short_id, turn_context
+from interventions.entry import Entry, closed_at, short_id, turn_context, turns_of
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single, worst_severity
+from monitor.core.links import Subject
 from monitor.core.model import Sort, TriageModel
-from monitor.core.rows import Cell, Column, Row, short_number
+from monitor.core.rows import Cell, Column, short_number
 from monitor.screens.tab import Tab, message, severity_cell, severity_style, trouble_message
 
 MOST_HISTORY = 500
@@ -28,24 +29,41 @@ BADGES = {
 }
 
 
-class OpenTab(Tab):
-    """A row for each group of open interventions that are alike."""
+class EntryTab(Tab[Group]):
+    def key(self, item: Group) -> str:
+        return item.key
+
+    def as_entry(self, item: Group) -> Entry:
+        return item.first
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        return self.shown[key].entries if key in self.shown else ()
+
+    def _mark(self, entries: Sequence[Entry]) -> Cell:
+        chosen = sum(one["id"] in self.marked for one in entries)
+        return Cell("" if not chosen else "✓" if chosen == len(entries) else "-", "mark")
+
+
+def about_entry(entry: Entry) -> Subject:
+    return Subject(turns_of(entry), None, entry["fingerprint"])
+
+
+class OpenTab(EntryTab):
+    """A row for each cause of open interventions and, below one that is unfolded, its entries."""
 
     name = "open"
     title = "Open"
-    of_entries = True
 
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
         self.marked = model.marked  # the model takes out of it what is closed
-        self._groups: Sequence[Group] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
-        view = self.model.view
-        arrow = {view.sort: "▴" if view.reverse else "▾"}
+        order = self.model.order
+        arrow = {order: "▴" if self.model.reverse else "▾"}
         severity, last, first, count = (SORT_TITLES[one] + arrow.get(one, "") for one in Sort)
-        time = first if view.sort is Sort.FIRST else last
+        time = first if order is Sort.FIRST else last
         return (
             Column("", 1),
             Column(severity, 4, action="sort('severity')"),
@@ -53,75 +71,70 @@ class OpenTab(Tab):
             Column(count, 4, least=2, right=True, action="sort('count')"),
             Column("+", 4, least=2, right=True),
             Column("PHASE", 16, least=10),
-            Column("SESSION", 24, least=8),
+            Column("SESSION", 24, least=12),
             Column("ERROR", 0),
         )
 
-    def rows(self, now: datetime) -> list[Row]:
-        self._groups = self.model.groups(now)
-        return [open_row(group, self.model, now) for group in self._groups]
+    def matching(self) -> Sequence[Group]:
+        return self.model.groups(self.now)
 
     def all_entries(self) -> Sequence[Entry]:
         return self.model.snapshot.entries
 
-    def shown_entries(self, now: datetime) -> Iterable[Entry]:
-        return (entry for group in self.model.groups(now) for entry in group.entries)
-
-    def entries(self, key: str) -> Sequence[Entry]:
-        return next((group.entries for group in self._groups if group.key == key), ())
+    def cells(self, item: Group) -> tuple[Cell, ...]:
+        entries, entry, others = item.entries, item.first, item.others
+        when = item.first_seen if self.model.order is Sort.FIRST else item.last_seen
+        sessions = {one["session_id"] for one in entries}
+        more = f" +{len(sessions) - 1}" if len(sessions) > 1 else ""
+        badges = _badges(item, self.now, self.model.new)
+        if len(entries) > 1:
+            arrow = "▾" if item.key in self.model.unfolded else "▸"
+            badges = ((f"{arrow}{len(entries)}", "mark"), *badges)
+        is_part = bool(entry["fingerprint"]) and item.key == entry["id"]
+        return (
+            self._mark(entries),
+            severity_cell(entry["severity"]),
+            Cell(short_duration(self.now - when)),
+            Cell(short_number(item.occurrences)),
+            Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
+            Cell("└", "dim") if is_part else Cell(one_line(entry["phase"])),
+            Cell(one_line(entry["session_id"]) + more, "dim"),
+            Cell(_question(entry) if is_part else _error(item), badges=badges),
+        )
 
     def causes(self, key: str = "") -> set[str]:
         """Fingerprints of several entries: that of the row, or without a key all."""
-        shown = [group for group in self._groups if len(group.entries) > 1]
         cause = {one["fingerprint"] for one in self.entries(key)}
-        return {group.key for group in shown if not key or group.key in cause}
+        found = {own for own, group in self.shown.items() if len(group.entries) > 1}
+        return found & cause if key else found
 
     def why_empty(self) -> Content:
         snapshot = self.model.snapshot
-        trouble = snapshot.trouble
-        if trouble is not None:
-            return trouble_message(trouble)
+        if snapshot.trouble is not None:
+            return trouble_message(snapshot.trouble)
         if count := len(snapshot.open_entries):
-            query = f"{self.model.view.query.text}  ({count} open)"
+            query = f"{self.model.query.text}  ({count} open)"
             return message("Nothing matches", query, "esc clears the filter")
         closed = len(snapshot.entries)
         past = f"{closed} closed, in the history: press 2" if closed else "nothing waits"
         return message("No open interventions", past, "a new failure appears here by itself")
+
+    def notes(self) -> list[str]:
+        snapshot, lines = self.model.snapshot, []
+        if snapshot.read_only and not snapshot.of_all_states:
+            lines.append(f"read-only: {snapshot.read_only}; nothing can be changed from here")
+        if snapshot.locked:
+            lines.append(
+                f"locked: by {snapshot.locked} for a while now; a change waits for it, then is "
+                "refused. If it hangs, end it: the lock goes with it"
+            )
+        return lines
 
     def count_label(self) -> str:
         snapshot = self.model.snapshot
         is_known = bool(snapshot.entries) or snapshot.trouble is None
         count = str(len(snapshot.open_entries)) if is_known else "?"
         return f"{count} ({len(self.marked)} marked)" if self.marked else count
-
-
-def open_row(group: Group, model: TriageModel, now: datetime) -> Row:
-    """A cause or, below one that is unfolded, an entry of it."""
-    entries, entry = group.entries, group.first
-    chosen = sum(1 for one in entries if one["id"] in model.marked)
-    others = group.others
-    when = group.first_seen if model.view.sort is Sort.FIRST else group.last_seen
-    sessions = {one["session_id"] for one in entries}
-    badges = _badges(group, now, model.new)
-    if len(entries) > 1:
-        arrow = "▾" if group.key in model.view.unfolded else "▸"
-        badges = ((f"{arrow}{len(entries)}", "mark"), *badges)
-    is_part = bool(entry["fingerprint"]) and group.key == entry["id"]
-    cells = (
-        Cell("" if not chosen else "✓" if chosen == len(entries) else "-", "mark"),
-        severity_cell(entry["severity"]),
-        Cell(short_duration(now - when)),
-        Cell(short_number(group.occurrences)),
-        Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
-        Cell("└" if is_part else one_line(entry["phase"]), "dim" if is_part else ""),
-        Cell(one_line(entry["session_id"]) + _more(sessions), "dim"),
-        Cell(_question(entry) if is_part else _error(group), badges=badges),
-    )
-    return Row(group.key, cells)
-
-
-def _more(sessions: Collection[str]) -> str:
-    return f" +{len(sessions) - 1}" if len(sessions) > 1 else ""
 
 
 def _error(group: Group) -> str:
@@ -144,12 +157,11 @@ def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[st
     return tuple(found)
 
 
-class HistoryTab(Tab):
+class HistoryTab(EntryTab):
     """What was closed, the latest first."""
 
     name = "history"
     title = "History"
-    of_entries = True
     columns = (
         Column("", 1),
         Column("CLOSED", 6, right=True),
@@ -160,49 +172,35 @@ class HistoryTab(Tab):
         Column("NOTE", 40, least=16),
     )
     nothing_yet = ("No history", "nothing was closed yet", "")
-
-    def __init__(self, model: TriageModel) -> None:
-        super().__init__(model)
-        self._count = 0
-        self._shown: dict[str, Entry] = {}
-
-    def rows(self, now: datetime) -> list[Row]:
-        query, past = self.model.view.query, self.all_entries()
-        found = [entry for entry in past if query.matches(entry, now)] if query.tests else past
-        self._count = len(found)
-        self._shown = {entry["id"]: entry for entry in found[:MOST_HISTORY]}
-        return [self._row(entry, now) for entry in self._shown.values()]
-
-    def _row(self, entry: Entry, now: datetime) -> Row:
-        (group,) = single([entry])
-        closed = from_text(closed_at(entry) or entry["last_seen"])
-        cells = (
-            Cell("✓" if entry["id"] in self.marked else "", "mark"),
-            Cell(short_duration(now - closed)),
-            Cell(one_line(short_id(entry["id"])), "dim"),
-            severity_cell(entry["severity"]),
-            Cell(one_line(entry["phase"])),
-            Cell(group.error, badges=_badges(group, now, ())),
-            Cell(one_line(entry.get("resolution") or ""), "dim"),
-        )
-        return Row(entry["id"], cells)
+    _left = 0  # older ones, which are no rows
 
     def all_entries(self) -> Sequence[Entry]:
         return self.feed.history if self.feed else ()
 
-    unfiltered = all_entries
+    def unfiltered(self) -> Sequence[Group]:
+        return single(self.all_entries())
 
-    def shown_entries(self, now: datetime) -> Iterable[Entry]:
-        return self._shown.values()
+    def matching(self) -> Sequence[Group]:
+        found = super().matching()
+        self._left = len(found) - MOST_HISTORY
+        return found[:MOST_HISTORY]
 
-    def entries(self, key: str) -> Sequence[Entry]:
-        return [self._shown[key]] if key in self._shown else []
+    def cells(self, item: Group) -> tuple[Cell, ...]:
+        entry = item.first
+        closed = from_text(closed_at(entry) or entry["last_seen"])
+        return (
+            self._mark(item.entries),
+            Cell(short_duration(self.now - closed)),
+            Cell(one_line(short_id(entry["id"])), "dim"),
+            severity_cell(entry["severity"]),
+            Cell(one_line(entry["phase"])),
+            Cell(item.error, badges=_badges(item, self.now, ())),
+            Cell(one_line(entry.get("resolution") or ""), "dim"),
+        )
 
-    def truncated_note(self) -> str:
-        left = self._count - MOST_HISTORY
-        if left <= 0:
-            return ""
-        return f"and {left} older ones, which a filter finds, or: interventions history QUERY"
+    def notes(self) -> list[str]:
+        more = f"and {self._left} older ones, which a filter finds, or: interventions history QUERY"
+        return [more] if self._left > 0 else []
 
     def count_label(self) -> str:
         count = len(self.marked_entries())

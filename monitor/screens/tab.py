@@ -1,44 +1,103 @@
-"""What every tab is, without its widget: rows, the entries behind them, and marks.
+"""What every tab is, without its widget: items, a row for each, what they are about, and marks.
 
-Nothing is done to rows that are no entries, so they cannot be marked."""
+Nothing is done to items that are no entries, so they cannot be marked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual.content import Content
 
-from interventions.entry import Entry, turns_of
+from interventions.entry import Entry
 from interventions.retry.contract import LiveTurn
 from interventions.view.groups import SEVERITY_WORDS
+from interventions.view.query import Query
 from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
-from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
+from monitor.core.snapshot import Trouble, TroubleKind
 from monitor.widgets.part import Part
 
+Item = TypeVar("Item")
 
-class Tab:
+
+class Tab(Generic[Item]):
+    """`shown` are the items of its rows, by their keys."""
+
     name: ClassVar[str]
     title: ClassVar[str]
     columns: tuple[Column, ...]
     nothing_yet: ClassVar[tuple[str, str, str]] = ("", "", "")
-    of_entries: ClassVar[bool] = False
     follow: ClassVar[bool] = False
 
     def __init__(self, model: TriageModel) -> None:
         self.model = model
         self.feed: Feed | None = None
+        self.shown: dict[str, Item] = {}
         self.marked: set[str] = set()
+        self.cursor_key = ""  # where the cursor was when another tab was shown
+        self.now = model.snapshot.taken_at
 
     def rows(self, now: datetime) -> list[Row]:
+        self.now = now
+        self.shown = {self.key(item): item for item in self.matching()}
+        return [Row(key, self.cells(item)) for key, item in self.shown.items()]
+
+    def matching(self) -> Sequence[Item]:
+        """Those which the filter lets through: of what an entry has too, the query says."""
+        query, found = self.model.query, self.unfiltered()
+        if not query.tests:
+            return found
+        return [item for item in found if self._passes(item, query)]
+
+    def _passes(self, item: Item, query: Query) -> bool:
+        try:
+            return query.matches(self.as_entry(item), self.now)
+        except ValueError:  # a line of the log that another program wrote
+            return False
+
+    def unfiltered(self) -> Sequence[Item]:
         raise NotImplementedError
 
-    def unfiltered(self) -> Sequence[object]:
+    def key(self, item: Item) -> str:
         raise NotImplementedError
+
+    def cells(self, item: Item) -> tuple[Cell, ...]:
+        raise NotImplementedError
+
+    def as_entry(self, item: Item) -> Entry:
+        raise NotImplementedError
+
+    def text(self, item: Item) -> Sequence[Part]:
+        """The detail of an item that is no entry."""
+        return ()
+
+    def about(self, item: Item) -> Subject:
+        """What it leads on from."""
+        return Subject()
+
+    # By the keys of rows, of which the list may have some that are gone
+
+    def row_text(self, key: str) -> Sequence[Part]:
+        return self.text(self.shown[key]) if key in self.shown else ()
+
+    def subject(self, key: str) -> Subject:
+        return self.about(self.shown[key]) if key in self.shown else Subject()
+
+    def entries(self, key: str) -> Sequence[Entry]:
+        """Those that the row is about."""
+        return ()
+
+    def turn(self, key: str) -> LiveTurn | None:
+        """The turn that the row is."""
+        return None
+
+    def causes(self, key: str = "") -> set[str]:
+        """What can be folded at the row, without a key anywhere."""
+        return set()
 
     def why_empty(self) -> Content:
         if self.feed is None:
@@ -46,54 +105,39 @@ class Tab:
         if self.feed.problem:
             return Content(self.feed.problem)
         if self.unfiltered():
-            return message("Nothing matches", self.model.view.query.text, "esc clears the filter")
+            return message("Nothing matches", self.model.query.text, "esc clears the filter")
         trouble = self.model.snapshot.trouble
         if trouble is not None:
             return trouble_message(trouble)
         return message(*self.nothing_yet)
 
-    def entries(self, key: str) -> Sequence[Entry]:
-        """Those that the row is about."""
-        return ()
+    def notice(self) -> str:
+        """Why the rows are not the whole truth, or cannot be acted on."""
+        trouble = self.model.snapshot.trouble
+        if trouble is None or trouble.kind is TroubleKind.FIRST_RUN:
+            return "\n".join(self.notes())  # other tabs may have rows all the same
+        return "\n".join([trouble.what, trouble.todo, *self.notes()])
 
-    def causes(self, key: str = "") -> set[str]:
-        """What can be folded at the row, without a key anywhere."""
-        return set()
-
-    def row_text(self, key: str) -> Sequence[Part]:
-        """The detail of a row that is no entry."""
-        return ()
-
-    def turn(self, key: str) -> LiveTurn | None:
-        """The turn that the row is."""
-        return None
-
-    def subject(self, key: str) -> Subject:
-        """What the row leads on from."""
-        entry = next(iter(self.entries(key)), None) or self.model.find(key)
-        return Subject(turns_of(entry), None, entry["fingerprint"]) if entry else Subject()
-
-    def truncated_note(self) -> str:
-        """Where there is more than the rows show."""
-        return ""
+    def notes(self) -> list[str]:
+        return []
 
     def count_label(self) -> str:
         """How much is in it, and how much of that is marked."""
         return ""
 
-    def shown_entries(self, now: datetime) -> Iterable[Entry]:
+    def all_entries(self) -> Sequence[Entry]:
+        """Without a filter."""
         return ()
 
-    def all_entries(self) -> Sequence[Entry]:
-        """The same without a filter."""
-        return ()
+    def shown_entries(self) -> list[Entry]:
+        return [entry for key in self.shown for entry in self.entries(key)]
 
     def marked_entries(self) -> list[Entry]:
         return [entry for entry in self.all_entries() if entry["id"] in self.marked]
 
-    def count_hidden_marks(self, now: datetime) -> int:
+    def count_hidden_marks(self) -> int:
         """How many marked entries the filter hides."""
-        shown = {entry["id"] for entry in self.shown_entries(now)}
+        shown = {entry["id"] for entry in self.shown_entries()}
         return sum(entry["id"] not in shown for entry in self.marked_entries())
 
     def toggle_marks(self, entries: Iterable[Entry]) -> None:
@@ -123,20 +167,3 @@ def trouble_message(trouble: Trouble) -> Content:
     is_loss = trouble.kind is not TroubleKind.FIRST_RUN
     style = "bold $text-error" if is_loss else "bold"
     return message(str(trouble.kind), trouble.what, trouble.todo, style)
-
-
-def notice(snapshot: Snapshot, truncated: str, *, of_open: bool) -> str:
-    """Why the rows are not the whole truth, or cannot be acted on; the latter concerns the open
-    ones (`of_open`) alone."""
-    trouble = snapshot.trouble
-    if trouble is not None and trouble.kind is TroubleKind.FIRST_RUN:
-        trouble = None  # other tabs may have rows all the same
-    lines = [trouble.what, trouble.todo] if trouble else []
-    if of_open and snapshot.read_only:
-        lines.append(f"read-only: {snapshot.read_only}; nothing can be changed from here")
-    if of_open and snapshot.locked:
-        lines.append(
-            f"locked: by {snapshot.locked} for a while now; a change waits for it, then is "
-            "refused. If it hangs, end it: the lock goes with it"
-        )
-    return "\n".join([*lines, *filter(None, [truncated])])

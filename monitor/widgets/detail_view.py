@@ -1,81 +1,60 @@
-"""One entry, or any other text, in a column that scrolls: by lines, by parts, and to words."""
+"""A text in a column that scrolls: by lines, by parts, and to words that are looked for."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 
+from textual import on
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.geometry import Size
+from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from interventions.entry import Entry
 from interventions.times import from_text
 from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
 from monitor.widgets.entry_text import entry_parts
-from monitor.widgets.keys import SCROLLING
+from monitor.widgets.keys import READING, key
 from monitor.widgets.part import Part
-from monitor.widgets.search_line import SearchLine
 
-_SIDEWAYS = 8
 _DEEPER = 4
 # `  >   41 |     return x`: the arrow, the number and the bar of a source line.
 _SOURCE_LINE = re.compile(r"(\s*>?\s*\d+ )\|\s*")
 _INDENT = re.compile(r"\s*")
 
 
-class DetailView(ScrollView, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = [*SCROLLING]
+class TextView(ScrollView, can_focus=True):
+    BINDINGS: ClassVar[list[BindingType]] = [*READING]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.entry: Entry | None = None
         self.key = ""
         self.parts: Sequence[Part] = ()
-        self._background: dict[str, Background] = {}
-        self._shown: object = None
         self._folded = True
-        self._unwrapped = False
         self._lines: list[Content] = []
         self._tops: list[int] = []  # where each part begins
         self._sought = ""
 
-    def show(self, entry: Entry | None, others: Sequence[Entry], now: datetime) -> None:
-        """The same entry in a newer version keeps the place that was scrolled to."""
-        self.entry = entry
-        entry_id = entry["id"] if entry else ""
-        background = self._background.get(entry_id)
-        moment = age_step(now, from_text(entry["last_seen"])) if entry else None
-        shown = (entry, [one["id"] for one in others], background, moment)
-        if shown != self._shown:
-            self._shown = shown
-            self.parts = entry_parts(entry, others, background, now) if entry else ()
+    def show_text(self, parts: Sequence[Part], *, key: str) -> None:
+        """A newer text of the same key keeps the place that was scrolled to."""
+        if parts != self.parts:
+            self.parts = parts
             self._wrap()
-        self._scroll_home_for(entry_id)
-
-    def show_text(self, text: Sequence[Part], *, key: str) -> None:
-        """Something that is no entry; a newer text of the same key keeps the place."""
-        if text != self._shown:
-            self.entry, self._shown, self.parts = None, text, text
-            self._wrap()
-        self._scroll_home_for(key)
-
-    def _scroll_home_for(self, key: str) -> None:
         if key != self.key:
             self.key, self._sought = key, ""
             self.scroll_to(0, 0, animate=False)
-
-    def add_background(self, intervention_id: str, background: Background) -> None:
-        """Kept for the entry that is shown alone; it is read again when the entry changes."""
-        self._background = {intervention_id: background}
 
     def _wrap(self) -> None:
         width = self.scrollable_content_region.width
@@ -86,13 +65,7 @@ class DetailView(ScrollView, can_focus=True):
             if self._lines:
                 self._lines.append(Content(""))
             self._tops.append(len(self._lines))
-            lines = part.shown(folded=self._folded)
-            if self._unwrapped:
-                self._lines += [line.expand_tabs() for line in lines]
-            else:
-                self._lines += wrapped(lines, width)
-        if self._unwrapped:
-            width = max((line.cell_length for line in self._lines), default=width)
+            self._lines += wrapped(part.shown(folded=self._folded), width)
         # Not by its property, which lays out the whole screen: that takes five times as long.
         self.set_reactive(Widget.virtual_size, Size(width, len(self._lines)))
         self._scroll_update(self.virtual_size)
@@ -104,15 +77,17 @@ class DetailView(ScrollView, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "match" or bool(self._sought)
 
-    def action_scroll_half(self, direction: int) -> None:
-        self.scroll_relative(y=direction * self.size.height // 2, animate=False)
+    def action_move(self, lines: int) -> None:
+        self.scroll_relative(y=lines, animate=False)
 
-    def action_scroll_sideways(self, direction: int) -> None:
-        self.scroll_relative(x=direction * _SIDEWAYS, animate=False)
+    def action_move_pages(self, pages: float) -> None:
+        self.scroll_relative(y=round(pages * self.size.height), animate=False)
 
-    def action_wrap(self) -> None:
-        self._unwrapped = not self._unwrapped
-        self._wrap()
+    def action_first(self) -> None:
+        self.scroll_home(animate=False)
+
+    def action_last(self) -> None:
+        self.scroll_end(animate=False)
 
     def action_fold(self) -> None:
         """The part at the top of the screen stays there."""
@@ -135,9 +110,9 @@ class DetailView(ScrollView, can_focus=True):
             self.scroll_to(y=target[0], animate=False)
 
     def action_search(self) -> None:
-        self.app.push_screen(SearchLine(self._sought, self._seek))
+        self.app.push_screen(SearchLine(self._sought, self.seek))
 
-    def _seek(self, words: str) -> None:
+    def seek(self, words: str) -> None:
         """While it is typed: the first place that has it, with nothing folded."""
         self._sought = words.lower()
         if words and self._folded:
@@ -158,18 +133,67 @@ class DetailView(ScrollView, can_focus=True):
             self.notify(f"{self._sought!r} is not in it", markup=False)
 
     def render_line(self, y: int) -> Strip:
-        left, top = self.scroll_offset
-        width = self.scrollable_content_region.width
-        if top + y >= len(self._lines):
+        place, width = self.scroll_offset.y + y, self.scrollable_content_region.width
+        if place >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        line = self._lines[top + y]
+        line = self._lines[place]
         if self._sought:
             wanted = re.compile(re.escape(self._sought), re.IGNORECASE)
             line = line.highlight_regex(wanted, style="reverse")
         (strip,) = Visual.to_strips(
             self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
         )
-        return strip.crop_extend(left, left + width, self.rich_style)
+        return strip.adjust_cell_length(width, self.rich_style)
+
+
+class DetailView(TextView):
+    """One entry, or whatever else a row is."""
+
+    entry: Entry | None = None
+    _made_of: object = None
+
+    def show(
+        self, entry: Entry, others: Sequence[Entry], background: Background | None, now: datetime
+    ) -> None:
+        moment = age_step(now, from_text(entry["last_seen"]))
+        made_of = (entry, [one["id"] for one in others], background, moment)
+        self.entry, parts = entry, self.parts
+        if made_of != self._made_of:
+            self._made_of, parts = made_of, entry_parts(entry, others, background, now)
+        super().show_text(parts, key=entry["id"])
+
+    def show_text(self, parts: Sequence[Part], *, key: str) -> None:
+        self.entry = self._made_of = None
+        super().show_text(parts, key=key)
+
+
+class SearchLine(ModalScreen[None]):
+    """`seek` is called with what is typed, as it is typed; with nothing when it is given up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("escape", "give_up", "No search", "Look for nothing", id="search.clear"),
+    ]
+
+    def __init__(self, words: str, seek: Callable[[str], None]) -> None:
+        super().__init__()
+        self._words, self._seek = words, seek
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="search"):
+            yield Static("in it: /", markup=False)
+            yield Input(self._words, placeholder="words; n and N go on", compact=True)
+
+    @on(Input.Changed)
+    def _typed(self, message: Input.Changed) -> None:
+        self._seek(message.value)
+
+    @on(Input.Submitted)
+    def _done(self) -> None:
+        self.dismiss()
+
+    def action_give_up(self) -> None:
+        self._seek("")
+        self.dismiss()
 
 
 def wrapped(text: Iterable[Content], width: int) -> list[Content]:

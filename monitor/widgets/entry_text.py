@@ -1,15 +1,18 @@
 """Everything about one entry as the parts of the detail. Never markup: what failed may contain any
 brackets.
 
-The words and their order come from `interventions.view.describe`, as in `interventions show`.
+The words and their order come from `interventions.view.describe`, as in `interventions show`, and
+tracebacks from `interventions.admission.capture`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
+from itertools import groupby
+from textwrap import dedent
 
 from textual.content import Content
 
@@ -19,16 +22,28 @@ from interventions.view.description import Kind, Section, describe
 from interventions.view.ribbon import Phase, phases
 from monitor.core.snapshot import Background
 from monitor.widgets.part import Part, beginning, plain
-from monitor.widgets.traceback_text import raise_line, traceback_parts
 from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
 _FEW, _MANY = 6, 12
 _MESSAGE = 400  # characters of a message while the detail is folded
-# `name: value`, `- name: value` in the lines of a part.
-_NAME = re.compile(r"(\s*(?:- )?)([\w .-]{1,40}:)(?= |$)")
-# `  0.934  docs/page.md:44  80b31741`: the score, the source and the passage.
-_PASSAGE = re.compile(r"(\s*[\d.?]+)  (.*)(  \S+)")
+_WARNING, _GOOD = "bold $text-warning", "$text-success"
+# The style of a part's lines. Those of the other parts have names, or scores, that stand out.
+_PROSE = {
+    Kind.SUPERSEDED: _WARNING,
+    Kind.REGRESSION: _WARNING,
+    Kind.HINT: _GOOD,
+    Kind.KNOWN_FIXES: _GOOD,
+    **dict.fromkeys(
+        (Kind.RETRIED, Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY), ""
+    ),
+}
+# `name: value`, `- name: value`; `  0.934  docs/page.md:44  80b31741`.
+_NAME = re.compile(r"\w[\w .-]{0,39}:(?= |$)|^\s*[\d.?]+(?=  )")
+# `  >    41 |     return x`: the arrow, the number with the bar, and the source.
+_SOURCE = re.compile(r"\s*(>?)\s*(\d+) \| ?(.*)")
+_PLACE = re.compile(r'\s*File "(.+)", line (\d+)(?:, in (.+))?')
+_LIBRARY_FRAME = re.compile(r"    \S.* in \S+")
 
 
 def entry_parts(
@@ -48,11 +63,20 @@ def entry_parts(
     facts = sections.pop(Kind.ERROR).lines[-1]
     parts = [_head(entry, head, facts, steps)]
     for kind, section in sections.items():
-        make = _PARTS.get(kind, _fields)
         if kind is Kind.TRACEBACK:
-            make = partial(traceback_parts, colours=background is not None)
-        parts.append(make(section))
+            parts.append(_traceback(section, colours=background is not None))
+        else:
+            parts.append(_part(section))
     return parts
+
+
+def _part(section: Section) -> Part:
+    style = _PROSE.get(section.kind)
+    lines = [Content.styled(line, style or "") for line in section.lines]
+    if style is None:
+        stand_out = partial(Content.highlight_regex, style="$text-primary", maximum_highlights=1)
+        lines = [stand_out(line, _NAME) for line in lines]
+    return Part(section.title, lines, beginning(lines, _MANY if style is None else _FEW))
 
 
 def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
@@ -84,48 +108,54 @@ def _begun(message: str) -> list[str]:
     return [*begun.split("\n"), *([f"▸ {left} more characters"] if left > 0 else [])]
 
 
-def _prose(section: Section, style: str = "") -> Part:
-    lines = [Content.styled(line, style) for line in section.lines]
-    return Part(section.title, lines, beginning(lines, _FEW))
+def raise_line(traceback: str) -> Content | None:
+    """`client.py:86  raise status_error(`: where the innermost own frame stands."""
+    place, source = _PLACE.search(traceback), re.search(r"^\s*>\s*\d+ \| *(.*)", traceback, re.M)
+    if place is None:
+        return None
+    file = clean(f"{place[1].rpartition('/')[2]}:{place[2]}")
+    return Content.assemble((file, "$text-primary"), f"  {clean(source[1]) if source else ''}")
 
 
-def _evidence(section: Section) -> Part:
-    lines, short = [], []
-    for line in section.lines:
-        found = _PASSAGE.fullmatch(line)
-        if found is None:
-            lines.append(Content.styled(line, "italic"))
-            short.append(lines[-1])
+def _traceback(section: Section, *, colours: bool) -> Part:
+    text = "\n".join(section.lines).rstrip("\n")
+    lines, short = list[Content](), list[Content]()
+    for is_source, group in groupby(text.split("\n"), lambda line: bool(_SOURCE.fullmatch(line))):
+        if is_source:
+            lines += (shown := list(_source_lines(tuple(group), colours=colours)))
+            short += shown
             continue
-        score, source, passage = found.groups()
-        value = (f"{score.strip()} ", "$text-primary")
-        lines.append(Content.assemble(value, source, (passage, "dim")))
-        names = source.split("/")
-        near = "/".join(["…", *names[-2:]]) if len(names) > 2 else source
-        short.append(Content.assemble(value, near))
-    return Part(section.title, lines, short[:_FEW])
+        for line in group:
+            lines.append(_line(line))
+            if not _LIBRARY_FRAME.fullmatch(line):
+                short.append(lines[-1])
+    return Part(section.title, lines, short)
 
 
-def _fields(section: Section) -> Part:
-    lines = []
-    for line in section.lines:
-        named = _NAME.match(line)
-        if named is None:
-            lines.append(Content(line))
-            continue
-        rest = line[named.end() :]
-        lines.append(Content.assemble(named[1], (named[2], "$text-primary"), rest))
-    return Part(section.title, lines, beginning(lines, _MANY))
+def _line(line: str) -> Content:
+    if place := _PLACE.fullmatch(line):
+        where = (f"{place[1]}:{place[2]}", "$text-primary")
+        return Content.assemble(where, f" in {place[3]}" if place[3] else "")
+    if line and not line.startswith(" "):
+        return Content.styled(line, "bold")
+    return Content.styled(line, "dim")
 
 
-_PARTS: dict[Kind, Callable[[Section], Part]] = {
-    Kind.SUPERSEDED: partial(_prose, style="bold $text-warning"),
-    Kind.REGRESSION: partial(_prose, style="bold $text-warning"),
-    Kind.HINT: partial(_prose, style="$text-success"),
-    Kind.KNOWN_FIXES: partial(_prose, style="$text-success"),
-    Kind.EVIDENCE: _evidence,
-    **dict.fromkeys(
-        (Kind.RETRIED, Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY),
-        _prose,
-    ),
-}
+def _source_lines(lines: tuple[str, ...], *, colours: bool) -> Iterator[Content]:
+    """As far to the left as they all can be."""
+    found = [match.groups() for line in lines if (match := _SOURCE.fullmatch(line))]
+    sources = tuple(dedent("\n".join(source for *_, source in found)).split("\n"))
+    coloured = _coloured(sources) if colours else [Content(source) for source in sources]
+    size = max(len(number) for _, number, _ in found)
+    for (arrow, number, _), source in zip(found, coloured, strict=True):
+        style = "bold $text-error" if arrow else "dim"
+        yield Content.assemble((f"{arrow:1} {number:>{size}} | ", style), source)
+
+
+@lru_cache(maxsize=64)
+def _coloured(sources: tuple[str, ...]) -> list[Content]:
+    from textual.highlight import highlight  # late: it loads a lexer
+
+    lines = highlight("\n".join(sources), language="python").split("\n", allow_blank=True)
+    # A lexer drops blank lines at either end.
+    return lines if len(lines) == len(sources) else [Content(source) for source in sources]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import ClassVar
 
@@ -22,9 +22,11 @@ from monitor.widgets.trends_view import SEVERITY_STYLES
 
 _MOST_LIMITS = 4
 _BARS = "▁▂▃▄▅▆▇█"
+_WARNING = "bold $text-warning"
+_CRITICAL_WAITS = ("● critical waits", "bold $text-error")
 _GRADE = {
     "healthy": "$text-success",
-    "warning": "bold $text-warning",
+    "warning": _WARNING,
     "critical": "bold $text-error",
 }
 
@@ -45,77 +47,74 @@ class StatusHeader(Static):
 
 
 def _status(snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None) -> Content:
-    parts: list[Content] = []
-    if pending is not None:
-        parts.append(Content.styled(f" PAUSED +{pending} new ", "reverse bold"))
-    if snapshot.trouble is not None:
-        quiet = snapshot.trouble.kind is TroubleKind.FIRST_RUN
-        style = "dim" if quiet else "bold reverse $text-error"
-        parts.append(Content.styled(f"● {snapshot.trouble.kind}", style))
-    if snapshot.read_only:
-        parts.append(Content.styled("read-only", "bold $text-warning"))
-    if snapshot.locked:
-        parts.append(Content.styled("locked", "bold $text-warning"))
-    figures = snapshot.health
+    trouble, figures = snapshot.trouble, snapshot.health
+    parts = [("" if pending is None else f" PAUSED +{pending} new ", "reverse bold")]
+    if trouble is not None:
+        quiet = trouble.kind is TroubleKind.FIRST_RUN
+        parts.append((f"● {trouble.kind}", "dim" if quiet else "bold reverse $text-error"))
+    parts.append(("read-only" if snapshot.read_only else "", _WARNING))
+    parts.append(("locked" if snapshot.locked else "", _WARNING))
     if figures is not None:
-        grade, size = figures["queue_health"], figures["limits"]["max_size"]
-        if snapshot.trouble is None:
-            parts.append(Content.styled(f"● {grade}", _GRADE[grade]))
-        elif snapshot.trouble.kind is not TroubleKind.DAMAGED:
-            parts.append(Content.styled("as last read", "dim"))
-        parts.append(Content.styled(f"{figures['unresolved']}/{size} open", "bold"))
-        if dropped := sum(figures["dropped"].values()):
-            parts.append(Content.styled(f"dropped {short_number(dropped)}", "bold $text-error"))
+        grade, dropped = figures["queue_health"], sum(figures["dropped"].values())
+        if trouble is None:  # the grade is of the number alone: with a critical one nothing is well
+            well = grade != "healthy" or not figures["by_priority"]["critical"]
+            parts.append((f"● {grade}", _GRADE[grade]) if well else _CRITICAL_WAITS)
+        elif trouble.kind is not TroubleKind.DAMAGED:
+            parts.append(("as last read", "dim"))
         parts += [
-            Content.styled(f"{count} {name}", SEVERITY_STYLES[name])
-            for name, count in figures["by_priority"].items()
-            if count
+            (f"{figures['unresolved']}/{figures['limits']['max_size']} open", "bold"),
+            (f"dropped {short_number(dropped)}" if dropped else "", "bold $text-error"),
+            *((f"{n} {name}", SEVERITY_STYLES[name]) for name, n in _some(figures["by_priority"])),
+            (f"{pulse.interrupted} interrupted" if pulse.interrupted else "", "$text-warning"),
+            (f"{figures['snoozed']} snoozed" if figures["snoozed"] else "", "dim"),
         ]
-        if pulse.interrupted:
-            parts.append(Content.styled(f"{pulse.interrupted} interrupted", "$text-warning"))
-        if figures["snoozed"]:
-            parts.append(Content.styled(f"{figures['snoozed']} snoozed", "dim"))
-        for word, count in (("merged", figures["merged"]), ("counted", figures["counted"])):
-            if count:
-                parts.append(Content.styled(f"{word} {short_number(count)}", "dim"))
-    parts.append(Content.styled(one_line(title), "dim"))
-    return Content(" · ").join(parts)
+        limits = {"merged": figures["merged"], "counted": figures["counted"]}
+        parts += [(f"{word} {short_number(count)}", "dim") for word, count in _some(limits)]
+    return _joined([*parts, (one_line(title), "dim")])
 
 
-def _sparkline(failures: Sequence[int]) -> list[Content]:
+def _some(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name, count) for name, count in counts.items() if count]
+
+
+def _joined(parts: Iterable[tuple[str, str]]) -> Content:
+    return Content(" · ").join(Content.styled(*part) for part in parts if part[0])
+
+
+def _sparkline(failures: Sequence[int]) -> str:
     """`▁▁▃▁█▁ 31 in 1 h`: the failures of the last hour, two steps in a column."""
     if not any(failures):
-        return []
+        return ""
     columns = [sum(failures[at : at + 2]) for at in range(0, len(failures), 2)]
     bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(columns))] for count in columns)
-    return [Content.assemble((bars, "$text-primary"), (f" {sum(failures)} in 1 h", "dim"))]
+    return f"{bars} {sum(failures)} in 1 h"
 
 
 def _limits(figures: Health | None, pulse: Pulse) -> Content:
     """`session abc 5/5 merging · HTTPStatusError 10/10 counting`, the fullest first."""
     if figures is None:
         return Content("")
-    rows = []
+    limits, rows = figures["limits"], []
     for counts, limit, word, then in (
-        (figures["sessions"], figures["limits"]["max_per_session"], "session ", "merging"),
-        (figures["error_types"], figures["limits"]["max_per_error_type"], "", "counting"),
+        (figures["sessions"], limits["max_per_session"], "session ", " merging"),
+        (figures["error_types"], limits["max_per_error_type"], "", " counting"),
     ):
         for name, count in counts.items():
             if count > 1:
-                full = count >= limit
-                text = f"{word}{one_line(name)} {count}/{limit}" + (f" {then}" if full else "")
-                rows.append((count / limit, text, "bold $text-warning" if full else "dim"))
+                text = f"{word}{one_line(name)} {count}/{limit}"
+                full = (text + then, _WARNING) if count >= limit else (text, "dim")
+                rows.append((count / limit, full))
     rows.sort(key=lambda row: -row[0])
-    parts = _sparkline(pulse.failures)
-    parts += [Content.styled(text, style) for _, text, style in rows[:_MOST_LIMITS]]
-    oldest = figures["oldest_unresolved_age_hours"]
-    if oldest >= 1:
-        parts.append(Content.styled(f"oldest {oldest:.0f} h", "dim"))
-    median = figures["median_hours_to_resolve"]
-    if median is not None:
-        took = short_duration(timedelta(hours=median))
-        parts.append(Content.styled(f"resolved in {took} (median)", "dim"))
-    return Content(" · ").join(parts)
+    oldest, median = figures["oldest_unresolved_age_hours"], figures["median_hours_to_resolve"]
+    took = "" if median is None else short_duration(timedelta(hours=median))
+    return _joined(
+        [
+            (_sparkline(pulse.failures), "$text-primary"),
+            *(part for _, part in rows[:_MOST_LIMITS]),
+            (f"oldest {oldest:.0f} h" if oldest >= 1 else "", "dim"),
+            (f"resolved in {took} (median)" if took else "", "dim"),
+        ]
+    )
 
 
 class TabBar(Static):
@@ -137,19 +136,16 @@ class TabBar(Static):
         self.update(Content("").join(parts), layout=False)  # always one line
 
 
-class _QueryInput(Input):
+class QueryInput(Input):
     # Its own keys, because an input has others for them already.
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done")
+        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done"),
+        key("escape", "screen.clear_filter", "Clear", "No filter", id="filter.clear"),
     ]
 
 
 class FilterBar(Horizontal):
     """The line in which a query is typed; it filters while one types."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "screen.clear_filter", "Clear", "No filter", id="filter.clear")
-    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -157,7 +153,7 @@ class FilterBar(Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static("/", id="filter-slash", markup=False)
-        yield _QueryInput(
+        yield QueryInput(
             placeholder="sev:critical phase:planner type:captcha is:snoozed age:>1h text",
             id="filter-text",
             compact=True,

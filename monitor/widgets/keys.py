@@ -8,28 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from math import inf
+from typing import Any
 
 from textual.binding import ActiveBinding, Binding
+from textual.screen import Screen
+from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from interventions.errors import SettingsError
 
 
-def key(
-    keys: str,
-    action: str,
-    name: str,
-    tooltip: str,
-    *,
-    id: str,
-    show: bool = True,
-    group: Binding.Group | None = None,
-    priority: bool = False,
-) -> Binding:
-    """`show`: in the footer, where those of a `group` stand together. `priority`: also where
-    something is typed."""
-    return Binding(
-        keys, action, name, show=show, tooltip=tooltip, id=id, priority=priority, group=group
-    )
+def key(keys: str, action: str, name: str, tooltip: str, **options: Any) -> Binding:
+    """The options of a Binding: `show` in the footer, where those of a `group` stand together;
+    `priority` also where something is typed."""
+    return Binding(keys, action, name, tooltip=tooltip, **options)
 
 
 hidden_key = partial(key, show=False)
@@ -39,7 +32,6 @@ COPY, TABS, SORT, MATCH, PART, GO = (
 )
 
 MOVING = (
-    key("enter", "choose", "Detail", "Everything about it", id="open.detail"),
     hidden_key("j,down", "move(1)", "Down", "One down", id="move.down"),
     hidden_key("k,up", "move(-1)", "Up", "One up", id="move.up"),
     hidden_key("g,home", "first", "First", "To the first", id="move.first"),
@@ -49,34 +41,15 @@ MOVING = (
     hidden_key("pagedown", "move_pages(1)", "Page down", "A page down", id="move.page-down"),
     hidden_key("pageup", "move_pages(-1)", "Page up", "A page up", id="move.page-up"),
 )
-
-SCROLLING = (
-    key("f", "fold", "Fold", "Show everything, or fold what is long", id="scroll.fold"),
-    key("slash", "search", "Search", "Look for words in it", id="scroll.search"),
-    key(
-        "right_curly_bracket", "part(1)", "Next part", "The next part", id="scroll.part", group=PART
-    ),
-    key(
-        "left_curly_bracket",
-        "part(-1)",
-        "Part before",
-        "The part before",
-        id="scroll.part-before",
-        group=PART,
-    ),
-    hidden_key("n", "match(1)", "Next match", "Where the words are again", id="scroll.match"),
-    hidden_key("N", "match(-1)", "Match before", "Where they were before", id="scroll.match-up"),
-    hidden_key("w", "wrap", "Wrap", "Break long lines, or scroll sideways", id="scroll.wrap"),
-    hidden_key("j,down", "scroll_down", "Down", "One line down", id="scroll.down"),
-    hidden_key("k,up", "scroll_up", "Up", "One line up", id="scroll.up"),
-    hidden_key("g,home", "scroll_home", "Top", "To the top", id="scroll.home"),
-    hidden_key("G,end", "scroll_end", "End", "To the end", id="scroll.end"),
-    hidden_key("ctrl+d", "scroll_half(1)", "Half down", "Half a page down", id="scroll.half-down"),
-    hidden_key("ctrl+u", "scroll_half(-1)", "Half up", "Half a page up", id="scroll.half-up"),
-    hidden_key("pagedown", "page_down", "Page down", "A page down", id="scroll.page-down"),
-    hidden_key("pageup", "page_up", "Page up", "A page up", id="scroll.page-up"),
-    hidden_key("h,left", "scroll_sideways(-1)", "Left", "To the left", id="scroll.left"),
-    hidden_key("l,right", "scroll_sideways(1)", "Right", "To the right", id="scroll.right"),
+CHOOSING = (key("enter", "choose", "Detail", "Everything about it", id="open.detail"), *MOVING)
+READING = (
+    key("f", "fold", "Fold", "Show everything, or fold what is long", id="read.fold"),
+    key("slash", "search", "Search", "Look for words in it", id="read.search"),
+    key("right_curly_bracket", "part(1)", "Next part", "The next", id="read.part", group=PART),
+    key("left_curly_bracket", "part(-1)", "Part before", "Back", id="read.part-up", group=PART),
+    hidden_key("n", "match(1)", "Next match", "Where the words are again", id="read.match"),
+    hidden_key("N", "match(-1)", "Match before", "Where they were before", id="read.match-up"),
+    *MOVING,
 )
 
 TRIAGE = (
@@ -92,8 +65,8 @@ TRIAGE = (
     key("space", "mark", "Mark", "Mark it for a change of many", id="list.mark"),
     key("z", "undo", "Undo", "Take back the last change", id="act.undo"),
     key("p", "pause", "Pause", "Hold the list still and count what comes", id="live.pause"),
-    key("y", "copy_id", "Copy id", "Copy the id", id="copy.id", group=COPY),
-    key("Y", "copy_all", "Copy", "Copy everything as Markdown", id="copy.markdown", group=COPY),
+    key("y", "copy('id')", "Copy id", "Copy the id", id="copy.id", group=COPY),
+    key("Y", "copy('all')", "Copy", "Copy everything as Markdown", id="copy.markdown", group=COPY),
     key("e", "edit", "Editor", "Source line, recipe or configuration", id="open.editor"),
     key("c", "commands", "Commands", "The commands to go on with", id="open.commands"),
     key("X", "form('export')", "Export", "Write it into a file", id="act.export"),
@@ -148,11 +121,40 @@ def keymap(text: str) -> dict[str, str]:
     return chosen
 
 
-_GROUPS = ((*MOVING, *TRIAGE), SCROLLING)
-_PLACES = {one.id: place for place, one in enumerate((*MOVING, *SCROLLING, *TRIAGE))}
+_GROUPS = ((*CHOOSING, *TRIAGE), READING)
+_PLACES = {one.id: place for place, one in enumerate((*CHOOSING, *READING, *TRIAGE))}
 
 
 def in_order(active: Mapping[str, ActiveBinding]) -> dict[str, ActiveBinding]:
     """Textual puts remapped keys last, where the footer cuts them off."""
-    pairs = active.items()
-    return dict(sorted(pairs, key=lambda pair: _PLACES.get(pair[1].binding.id, len(_PLACES))))
+    return dict(sorted(active.items(), key=lambda pair: _PLACES.get(pair[1].binding.id, inf)))
+
+
+class KeyFooter(Footer):
+    """Textual's makes its two dozen widgets anew at every change, four times before the first
+    paint. This one does when other keys are alive, and else repaints those that become grey. It is
+    there in a browser window behind another, too."""
+
+    _made_of: object = None
+
+    def bindings_changed(self, screen: Screen[object]) -> None:
+        if not (self.is_attached and screen is self.screen):
+            return
+        if self._made_of is not None and not screen.app.app_focus:
+            return
+        shown = [active for active in screen.active_bindings.values() if active.binding.show]
+        made_of = [(active.binding.key, active.binding.description) for active in shown]
+        if made_of != self._made_of:
+            self._made_of = made_of
+            self._bindings_ready = True
+            self.call_after_refresh(self.recompose)
+            return
+        enabled = {active.binding.action: active.enabled for active in shown}
+        for key in self.query(FooterKey):
+            key._disabled = not enabled.get(key.action, True)  # a click asks for it
+            key.set_class(key._disabled, "-disabled")
+
+    async def recompose(self) -> None:
+        await super().recompose()
+        # Textual forgets widgets that are gone from those that follow `compact` when it is set.
+        self.mutate_reactive(KeyFooter.compact)

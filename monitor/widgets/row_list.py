@@ -26,8 +26,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from monitor.core.rows import GAP, Column, Layout, Row, cut, layout
-from monitor.widgets.keys import MOVING
+from interventions.plaintext import fit
+from monitor.core.rows import GAP, Column, Layout, Row, layout
+from monitor.widgets.keys import CHOOSING
 
 _HEAD = 1
 _STYLES = (
@@ -37,7 +38,7 @@ _STYLES = (
 
 
 class RowList(ScrollView, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = [*MOVING]
+    BINDINGS: ClassVar[list[BindingType]] = [*CHOOSING]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in _STYLES}
 
     class Moved(Message):
@@ -49,18 +50,22 @@ class RowList(ScrollView, can_focus=True):
     class MarkClicked(Message):
         """The mark of the row that is under the cursor now was clicked."""
 
-    def __init__(
-        self, columns: Sequence[Column], *, follow: bool = False, id: str | None = None
-    ) -> None:
-        """`follow`: a cursor on the first row stays there when others come before it."""
+    def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._follow = follow
+        self._follow = False
         self.columns = tuple(columns)
         self.rows: list[Row] = []
         self.cursor_key: str | None = None
         self._places: dict[str, int] = {}
         self._layout = Layout()
         self._layout_size = Size()
+
+    def begin_at(self, key: str, *, follow: bool) -> None:
+        """Other rows are shown next, with the cursor on this one if it is there. `follow`: a cursor
+        on the first row stays there when others come before it."""
+        self._follow = follow
+        self.rows, self.cursor_key, self._places = [], key or None, {}
+        self.scroll_to(y=0, animate=False, immediate=True)
 
     def show(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
         """Replace the rows; the cursor stays on its item, or goes to the one that is now there."""
@@ -192,7 +197,7 @@ class RowList(ScrollView, can_focus=True):
         base, below = self._base(place), line - self._top(place)
         if below:
             indent, text = self._layout.indent, self._layout.texts[place][below]
-            words = Segment(" " * indent + cut(text, width - indent), base)
+            words = Segment(" " * indent + fit(text, width - indent), base)
             return Strip([words]).adjust_cell_length(width, base)
         return self._line(self.rows[place], self._layout.texts[place][0], base, width)
 
@@ -209,7 +214,7 @@ class RowList(ScrollView, can_focus=True):
         for number, size in self._layout.columns:
             column = self.columns[number]
             click = Style(meta={"@click": f"screen.{column.action}"}) if column.action else Style()
-            words = cut(column.title, size, right=column.right) + " " * GAP
+            words = _fitted(column.title, size, column) + " " * GAP
             segments.append(Segment(words, style + click))
         return Strip(segments).adjust_cell_length(width, style)
 
@@ -224,10 +229,10 @@ class RowList(ScrollView, can_focus=True):
             room = size
             for word, style in cell.badges:
                 taken = min(cell_len(word), room)
-                segments.append(Segment(cut(word, taken), self._style(style, base)))
+                segments.append(Segment(fit(word, taken), self._style(style, base)))
                 segments += [gap] if room > taken else []
                 room = max(room - taken - GAP, 0)
-            text = cut(cell.text if column.size else first_words, room, right=column.right)
+            text = _fitted(cell.text if column.size else first_words, room, column)
             segments.append(Segment(text, self._style(cell.style, base)))
         return Strip(segments).adjust_cell_length(width, base)
 
@@ -237,35 +242,27 @@ class RowList(ScrollView, can_focus=True):
         return base + self.get_component_rich_style(f"rows--{name}", partial=True)
 
 
+def _fitted(text: str, size: int, column: Column) -> str:
+    return fit(text.rjust(size) if column.right else text, size)
+
+
 class ListPane(Vertical):
     """A list, or in its place the reason why it is empty, and what stands above it."""
 
-    def __init__(
-        self,
-        name: str,
-        columns: Sequence[Column],
-        *,
-        follow: bool = False,
-        above: Widget | None = None,
-    ) -> None:
-        super().__init__(id=f"pane-{name}", classes="pane")
-        self._above = above
-        self.list = RowList(columns, follow=follow, id=f"{name}-list")
-        self._empty = Static(id=f"{name}-empty", classes="empty", markup=False)
-        self._notice = Static(id=f"{name}-notice", classes="notice", markup=False)
+    def __init__(self, above: Widget, rows: RowList, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._above, self._list = above, rows
+        self._empty = Static(id="empty", markup=False)
+        self._notice = Static(id="notice", markup=False)
 
     def compose(self) -> ComposeResult:
-        yield self._notice
-        if self._above is not None:
-            yield self._above
-        yield self.list
-        yield self._empty
+        yield from (self._notice, self._above, self._list, self._empty)
 
     def show(
-        self, rows: Sequence[Row], columns: Sequence[Column], empty: Content, notice: str = ""
+        self, rows: Sequence[Row], columns: Sequence[Column], empty: Content, notice: str
     ) -> None:
         """`notice` stands above rows that are not the whole truth."""
-        self._notice.display = bool(notice)
+        self._notice.display = bool(rows and notice)
         shown = str(self._notice.content)
         if notice != shown:  # a number in it changes often, which needs no new layout
             self._notice.update(notice, layout=len(notice) != len(shown))
@@ -274,4 +271,4 @@ class ListPane(Vertical):
         self._empty.display = not rows
         if not rows and empty != self._empty.content:
             self._empty.update(empty)
-        self.list.show(rows, columns)
+        self._list.show(rows, columns)

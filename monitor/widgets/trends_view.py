@@ -12,13 +12,14 @@ from itertools import accumulate
 from math import ceil
 
 from textual.content import Content
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from interventions.entry import SEVERITIES
 from interventions.health import Cause, Trends
-from interventions.plaintext import one_line
+from interventions.plaintext import fit, one_line
 from interventions.times import from_text, short_duration
-from monitor.core.rows import cut, short_number
+from monitor.core.rows import short_number
 from monitor.widgets.part import Part
 
 SEVERITY_STYLES = {
@@ -34,18 +35,11 @@ _NAME, _BAR = 18, 24
 class TrendChart(Widget):
     """As wide and as high as there is room."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._found: Trends | None = None
-
-    def show(self, found: Trends | None) -> None:
-        if found != self._found:
-            self._found = found
-            self.refresh()
+    trends: reactive[Trends | None] = reactive(None)
 
     def render(self) -> Content:
         size = self.size
-        return chart(self._found, size.width, size.height) if self._found else Content("")
+        return chart(self.trends, size.width, size.height) if self.trends else Content("")
 
 
 def chart(found: Trends, width: int, height: int) -> Content:
@@ -143,7 +137,7 @@ def _bars(counts: Mapping[str, int]) -> list[Content]:
     most = max(counts.values(), default=0)
     lines = []
     for name, count in counts.items():
-        label = f"{cut(one_line(name), _NAME)} "
+        label = f"{fit(one_line(name), _NAME)} "
         bar = "█" * ceil(count / (most or 1) * _BAR)
         number = Content(f" {count}" if count else "·")
         lines.append(Content.assemble(label, (bar, "$text-primary"), number))

@@ -12,13 +12,12 @@ from typing import Any
 
 from textual.content import Content
 
-from interventions.plaintext import clean, one_line
+from interventions.plaintext import clean, fit, one_line
 from interventions.retry.contract import LiveTurn
 from interventions.secrets.redaction import redact_text
 from interventions.times import from_text
 from interventions.view.ribbon import Phase, Status, phases, took_text
-from monitor.core.rows import cut
-from monitor.widgets.part import Part, beginning, plain
+from monitor.widgets.part import Part, beginning
 
 _ANSWER_LINES, _SOURCE_LINES = 12, 6
 _LABEL, _ROOM = 19, 20
@@ -103,12 +102,14 @@ def live_turn(turn: LiveTurn, now: datetime) -> list[Part]:
     while it runs."""
     head = f"Turn {turn['turn_id']}, {turn['status']}, session {turn.get('session_id', '?')}"
     parts = [Part(one_line(head), _lines(turn.get("question")))]
-    if answer := _lines(turn.get("answer")):
-        parts.append(Part("Answer", answer, beginning(answer, _ANSWER_LINES)))
-    if sources := _lines("\n".join(turn.get("sources", ()))):
-        parts.append(Part("Sources", sources, beginning(sources, _SOURCE_LINES)))
-    if error := _lines(turn.get("error")):
-        parts.append(Part("Failed", [line.stylize("$text-error") for line in error]))
+    for title, text, most in (
+        ("Answer", turn.get("answer"), _ANSWER_LINES),
+        ("Sources", "\n".join(turn.get("sources", ())), _SOURCE_LINES),
+    ):
+        if lines := _lines(text):
+            parts.append(Part(title, lines, beginning(lines, most)))
+    if error := _lines(turn.get("error"), "$text-error"):
+        parts.append(Part("Failed", error))
     if turn.get("intervention_id"):
         parts.append(Part("", _lines(f"intervention {turn['intervention_id']}")))
     if turn["status"] == "interrupted":
@@ -116,8 +117,9 @@ def live_turn(turn: LiveTurn, now: datetime) -> list[Part]:
     return [*parts, _timeline(turn, now)]
 
 
-def _lines(text: str | None) -> list[Content]:
-    return plain(clean(redact_text(text)).splitlines()) if text else []
+def _lines(text: str | None, style: str = "") -> list[Content]:
+    lines = clean(redact_text(text)).splitlines() if text else []
+    return [Content.styled(line, style) for line in lines]
 
 
 def _timeline(turn: LiveTurn, now: datetime) -> Part:
@@ -155,7 +157,7 @@ def _step_line(step: Step, start: datetime, whole: timedelta, now: datetime) -> 
     time = took_text(took.total_seconds() * 1000) if took is not None else ""
     return Content.assemble(
         (f"{step.phase.symbol} ", _STATUS_STYLES[status]),
-        (cut(name if is_phase else f"  {name}", _LABEL), "" if is_phase else "dim"),
+        (fit(name if is_phase else f"  {name}", _LABEL), "" if is_phase else "dim"),
         (bar.ljust(_ROOM), _STATUS_STYLES[status]),
         (f"{time:>10}", "dim"),
     )

@@ -43,7 +43,7 @@ def top(pilot: Pilot[Any]) -> str:
 def reading(pilot: Pilot[Any]) -> bool:
     """The detail has the keys, and is all that is seen where there is no room for the list too."""
     found = triage(pilot)
-    narrow = found.detail.display and not found.query_one("#panes").display
+    narrow = found.detail.display and not found.pane.display
     return found.focused is found.detail and (narrow or found.has_class("-wide"))
 
 

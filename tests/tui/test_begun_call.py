@@ -50,7 +50,7 @@ def target(home: Path, model_server: ModelServer, tmp_path: Path) -> Path:
 
 
 @every_phase_by_model
-@pytest.mark.parametrize(("key", "written"), [("a", "xx"), ("d", "x")])
+@pytest.mark.parametrize(("key", "written"), [("2", "xx"), ("3", "x")])
 async def test_the_call_is_made_again_or_counted_as_done(
     queue: InterventionQueue, monitor: Callable[..., Monitor], target: Path, key: str, written: str
 ) -> None:

@@ -97,7 +97,7 @@ async def test_twenty_changes_a_second(
         print(f"of the processor {median(own_ms):.0f}, {own_high:.0f}, {own_ms[-1]:.0f}")
         print(f"{growth:.1f} MB more in the second half")
         assert high < 100 or not SOAK
-        assert growth < 8
+        assert growth < (8 if SOAK else 64)  # six seconds are mostly the beginning
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ async def test_dismiss_is_never_confirmed_by_the_key_that_opened_it(
     first = put(queue)
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("d", "d", "d")
-        assert top(pilot) == "DismissForm"
+        await until(pilot, lambda: top(pilot) == "DismissForm")
         focused = pilot.app.focused
         assert isinstance(focused, Button)
         assert focused.id == "cancel"
@@ -203,7 +203,7 @@ async def test_reopen_from_the_history(queue: InterventionQueue, monitor: Make) 
         await pilot.press("2")
         await until(pilot, lambda: "too early" in text(pilot))
         await pilot.press("r")
-        assert top(pilot) == "TriageScreen"
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
         await pilot.press("o", "y")
         await _back(pilot)
         assert queue.find(first)["resolved_at"] is None

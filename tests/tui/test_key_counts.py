@@ -17,7 +17,8 @@ import pytest
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
-from interventions.retry.contract import LiveTurn
+from interventions.entry import is_open
+from interventions.retry.contract import LiveTurn, RetryRequest, RetryResult
 from interventions.times import utc_now
 from monitor.app import Monitor
 from tests.tui.scene import paste, put, turn, until
@@ -51,10 +52,14 @@ CHANGES = (
     Job("assign", 2, ("a", NOTE, "enter")),
     Job("dismiss", 2, ("d", "y")),
 )
+RETRIES = (
+    Job("retry", 2, ("t", "enter")),
+    Job("retry all alike", 3, ("t", "ctrl+t")),
+)
 
 
 def test_no_job_takes_more_than_it_may() -> None:
-    for job in (*SEEN, *CHANGES):
+    for job in (*SEEN, *CHANGES, *RETRIES):
         assert len([key for key in job.keys if key != NOTE]) <= job.most, job.name
 
 
@@ -108,6 +113,53 @@ async def test_what_is_changed_and_undone_with_one_key(
         await until(pilot, lambda: top(pilot) == "TriageScreen")
         await pilot.press("z")
         await until(pilot, lambda: not _is_done(queue, job))
+
+
+class _Resumer:
+    def retry(self, home: Path, request: RetryRequest) -> RetryResult:
+        ids = [str(request.intervention_id)]
+        InterventionQueue(home).close_retried(ids, request.note, outcome="answered")
+        return RetryResult(request.turn_id, "answered")
+
+
+@pytest.mark.parametrize("job", RETRIES, ids=lambda job: job.name)
+async def test_what_is_retried(
+    queue: InterventionQueue,
+    monitor: Callable[..., Monitor],
+    monkeypatch: pytest.MonkeyPatch,
+    worst: str,
+    job: Job,
+) -> None:
+    point = EntryPoint("test", f"{__name__}:_Resumer", "interventions.resumers")
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points",
+        lambda group: EntryPoints([point] if group == point.group else []),
+    )
+    async with monitor().run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: worst in text(pilot))
+        await pilot.press(job.keys[0])
+        await until(pilot, lambda: "All 2 alike: one is tried first" in text(pilot))
+        await pilot.press(*job.keys[1:])
+        await until(pilot, lambda: top(pilot) == "TriageScreen" and _is_done(queue, job))
+
+
+async def test_several_changes_are_undone_with_a_key_each_and_one_more(
+    queue: InterventionQueue, monitor: Callable[..., Monitor], worst: str
+) -> None:
+    async with monitor().run_test(size=(120, 40)) as pilot:
+        for number in range(3):
+            await pilot.press("r")
+            await paste(pilot, f"note {number}")
+            await pilot.press("enter")
+            await until(pilot, lambda: top(pilot) == "TriageScreen")
+        assert sum(is_open(entry) for entry in queue.entries()) == 6
+        for undone in (8 - 1, 8):
+            await pilot.press("z")
+            await until(pilot, lambda n=undone: sum(map(is_open, queue.entries())) == n)
+        await pilot.press("z")
+        await until(pilot, lambda: top(pilot) == "UndoForm")
+        await pilot.press("y")
+        await until(pilot, lambda: all(map(is_open, queue.entries())))
 
 
 async def test_the_source_line_is_one_key_away(

@@ -89,7 +89,7 @@ async def test_an_entry_its_turn_the_turns_entry_and_back(
         await pilot.press("escape")
         await until(pilot, lambda: len(rows(pilot).rows) == 2)
         assert (reading(pilot), current(pilot)) == (False, first)
-        assert triage(pilot).model.view.query.text == ""
+        assert triage(pilot).model.query.text == ""
 
 
 async def test_an_old_turn_and_a_closed_entry_are_found(
@@ -120,7 +120,7 @@ async def test_what_is_alike(queue: InterventionQueue, monitor: Make) -> None:
         await until(pilot, lambda: len(rows(pilot).rows) == 3)
         await pilot.press("escape")
         await until(pilot, lambda: "▸2" in text(pilot) or len(rows(pilot).rows) > 1)
-        assert triage(pilot).model.view.query.text == ""
+        assert triage(pilot).model.query.text == ""
 
 
 async def test_an_interrupted_turn_is_resumed(queue: InterventionQueue, monitor: Make) -> None:

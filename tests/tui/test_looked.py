@@ -57,7 +57,7 @@ async def test_a_visit_begins_where_the_last_one_ended(
         assert fresh in _new(pilot)
         assert first not in _new(pilot)
         await pilot.press("escape")
-        assert "since you looked" not in text(pilot)
+        await until(pilot, lambda: "since you looked" not in text(pilot))
     left = read_look(look_file(queue.home, "ada")).new
     async with visit() as pilot:
         assert _new(pilot) == left  # nobody looked at them

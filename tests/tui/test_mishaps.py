@@ -176,7 +176,7 @@ async def test_what_somebody_else_closed_is_told_with_the_note(
     ids = [put(queue, session_id=f"s{number}", **same) for number in range(3)]
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("r")
-        assert len(_form(pilot).entries) == 3
+        await until(pilot, lambda: len(_form(pilot).entries) == 3)
         other.resolve(home, ids[0], "bob restarted it")
         await paste(pilot, "my note")
         await pilot.press("enter")
@@ -230,7 +230,7 @@ async def test_a_snooze_beyond_the_calendar(
     put(queue)
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("s")
-        pilot.app.screen.query_one("#until").value = typed  # type: ignore[attr-defined]
+        pilot.app.screen.query_one("#typed").value = typed  # type: ignore[attr-defined]
         await pilot.press("enter")
         await until(pilot, lambda: problem(pilot) not in ("", "working ..."))
         assert "9999" in problem(pilot)
@@ -244,7 +244,7 @@ async def test_with_marks_undo_asks_about_the_entry_under_the_cursor(
         queue.assign(one, "bob", by="bob")
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("space")
-        assert current(pilot) == second
+        await until(pilot, lambda: current(pilot) == second)
         await pilot.press("z")
         await until(pilot, lambda: top(pilot) == "UndoForm")
         assert [entry["id"] for entry in _form(pilot).entries] == [second]
@@ -350,7 +350,7 @@ async def test_a_retry_that_hangs_can_be_left(
         await pilot.press("escape", "escape")
         await until(pilot, lambda: top(pilot) == "TriageScreen")
         await pilot.press("j")
-        assert current(pilot) == second
+        await until(pilot, lambda: current(pilot) == second)
         slow.set()
         await until(pilot, lambda: "boom later" in told(pilot))
         assert top(pilot) == "TriageScreen"
@@ -364,4 +364,4 @@ async def test_a_reader_of_turns_that_fails_costs_its_tab_alone(
         await pilot.press("3")
         await until(pilot, lambda: "what reads turns failed: NotADirectoryError" in text(pilot))
         await pilot.press("1")
-        assert len(triage(pilot).rows.rows) == 1
+        await until(pilot, lambda: len(triage(pilot).rows.rows) == 1)

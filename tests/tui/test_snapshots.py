@@ -179,6 +179,13 @@ async def test_a_form(queue: InterventionQueue, width: int) -> None:
     await _compare(queue, f"form-{width}", (width, 24), "space", "space", "d")
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("key", ["r", "s"])
+async def test_a_form_on_a_large_terminal(queue: InterventionQueue, key: str, theme: str) -> None:
+    fill(queue, 12)
+    await _compare(queue, f"form-200-{key}-{theme}", (200, 60), "j", key, theme=theme)
+
+
 async def test_help(queue: InterventionQueue) -> None:
     fill(queue, 3)
     await _compare(queue, "help-80", (80, 24), "question_mark")

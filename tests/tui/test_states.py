@@ -30,7 +30,7 @@ async def test_first_run(monitor: Make) -> None:
         assert "FIRST RUN" in text(pilot)
         assert "unified-flow ask" in text(pilot)
         await pilot.press("r", "d", "t", "space", "ctrl+a", "y", "Y", "e", "enter", "G", "n", "O")
-        assert top(pilot) == "TriageScreen"
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
 
 
 async def test_empty(queue: InterventionQueue, monitor: Make) -> None:
@@ -157,7 +157,7 @@ async def test_a_folder_that_cannot_be_looked_into_is_a_state_in_every_tab(
             await pilot.press(tab)
             await until(pilot, lambda: str(folder) in "".join(text(pilot).split()))
         await pilot.press("1", "z", "r")
-        assert top(pilot) == "TriageScreen"
+        await until(pilot, lambda: top(pilot) == "TriageScreen")
 
 
 async def test_a_full_queue_says_what_merges_and_what_was_dropped(

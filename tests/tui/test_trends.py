@@ -34,7 +34,9 @@ async def test_a_window_is_chosen_and_its_causes_are_listed(
         await pilot.press("W")
         await until(pilot, lambda: "4 in all" in text(pilot))
         await pilot.press("slash", *"key", "enter")
-        assert [row.cells[3].text for row in rows(pilot).rows] == ["KeyError: it broke"]
+        await until(
+            pilot, lambda: [row.cells[3].text for row in rows(pilot).rows] == ["KeyError: it broke"]
+        )
         await pilot.press("escape", "W", "W")
         await until(pilot, lambda: "Failures of the last hour" in text(pilot))
         put(queue, created_at=NOW, error_type="OSError", error_message="came meanwhile")

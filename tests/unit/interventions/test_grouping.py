@@ -12,7 +12,7 @@ from interventions.entry import Entry, complete
 from interventions.view.groups import Group, marks
 from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
-from monitor.screens.entry_tabs import BADGES, open_row
+from monitor.screens.entry_tabs import BADGES, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CREATED = "2026-03-14T15:00:00Z"
@@ -39,7 +39,7 @@ def test_both_faces_say_the_same(members: tuple[dict[str, Any], ...], shown: lis
     group = Group("key", tuple(_entry(n, **fields) for n, fields in enumerate(members)))
     told = marks(group, NOW)
     assert [word for word in told if word.isupper()] == shown
-    row = open_row(group, TriageModel(Snapshot(NOW)), NOW)
-    badges = [word for cell in row.cells for word, _ in cell.badges]
+    cells = OpenTab(TriageModel(Snapshot(NOW))).cells(group)
+    badges = [word for cell in cells for word, _ in cell.badges]
     assert badges == [*([f"▸{len(members)}"] * (len(members) > 1)), *(BADGES[w][0] for w in shown)]
     assert " ".join(marks(group, NOW, new=group.is_new(NOW))) in table([group], 200, NOW)[1]

@@ -21,7 +21,7 @@ from interventions.view.groups import grouped, marks, other_failures, single, tu
 from interventions.view.query import parse
 from monitor.core.model import TriageModel
 from monitor.core.snapshot import Snapshot
-from monitor.screens.entry_tabs import open_row
+from monitor.screens.entry_tabs import OpenTab
 
 Run = Callable[..., Result]
 OLD = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,7 +61,7 @@ def test_a_row_says_how_many_how_bad_and_when(holder: str, queue, run: Run) -> N
     assert {"others", "worst_of_others"} <= plain.keys()
     model = TriageModel(Snapshot(utc_now(), queue.entries()))
     (group,) = [group for group in model.groups(utc_now()) if group.first["id"] == holder]
-    cells = open_row(group, model, utc_now()).cells
+    cells = OpenTab(model).cells(group)
     assert [word for cell in cells for word, _ in cell.badges] == ["NEW"]
     assert ("+2", "critical") in [(cell.text, cell.style) for cell in cells]
 

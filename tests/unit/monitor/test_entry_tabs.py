@@ -55,12 +55,12 @@ def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     tab.feed = Feed("history", history=past)
     first = tab.rows(NOW)
     assert len(first) == 500
-    assert "100 older ones" in tab.truncated_note()
+    assert "100 older ones" in tab.notice()
     new = _closed(601, timedelta(seconds=1))
     tab.feed = Feed("history", history=[new, *past])
     rows = tab.rows(NOW)
     assert rows[0].key == new["id"]
     assert rows[1:] == first[:-1]
-    assert tab.entries(new["id"]) == [new]
+    assert tab.entries(new["id"]) == (new,)
     tab.model.filter("error:error599")
     assert [row.key for row in tab.rows(NOW)] == [past[-1]["id"]]

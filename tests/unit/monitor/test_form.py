@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interventions.entry import complete
+from monitor.core.app_state import ChangeOutcome, Refusal
 from monitor.forms.form import FormState, Stage
 
 FIRST, SECOND = (
@@ -37,12 +38,12 @@ def test_a_form_that_was_left_begins_no_other() -> None:
     left = stopping.cancel()
     assert stopping.stops
     assert left.stops
-    assert left.finish([SECOND], all_well=False, newer={}) == left
+    assert left.finish(ChangeOutcome("resolved", (SECOND,))) == left
 
 
 def test_what_was_done_adds_up_over_the_tries() -> None:
-    newer = {SECOND["id"]: SECOND}
-    refused = FormState().start().finish([FIRST], all_well=False, newer=newer)
-    assert refused == FormState(Stage.REFUSED, DONE, newer)
-    again = refused.start().finish([FIRST, SECOND], all_well=True, newer={})
+    conflict = Refusal(SECOND, "somebody was first", now=SECOND)
+    refused = FormState().start().finish(ChangeOutcome("resolved", DONE, (conflict,)))
+    assert refused == FormState(Stage.REFUSED, DONE, {SECOND["id"]: SECOND})
+    again = refused.start().finish(ChangeOutcome("resolved", (FIRST, SECOND)))
     assert again == FormState(Stage.CLOSED, (FIRST, SECOND))

@@ -9,11 +9,12 @@ import pytest
 
 from interventions.entry import complete, short_ids
 from interventions.errors import QueryError
+from interventions.plaintext import fit
 from interventions.times import to_text
 from monitor.core.model import Sort, TriageModel
-from monitor.core.rows import Cell, Column, Row, cut, layout, short_number
+from monitor.core.rows import Cell, Column, Row, layout, short_number
 from monitor.core.snapshot import Snapshot, Trouble, TroubleKind
-from monitor.screens.entry_tabs import open_row
+from monitor.screens.entry_tabs import OpenTab
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 
@@ -107,7 +108,7 @@ def test_words() -> None:
         "000000, 000001, 000002, 000003, 000004 and 2 more"
     )
     model = TriageModel(_snapshot(_entry(1, owner="[b]\x1b")))
-    row = open_row(*model.groups(NOW), model, NOW)
+    (row,) = OpenTab(model).rows(NOW)
     assert ("@[b]\\u001b", "owner") in row.cells[7].badges
 
 
@@ -117,8 +118,7 @@ def test_columns_fit_the_width() -> None:
     assert layout(columns, rows, 40, 1).columns == [(0, 10), (1, 29)]
     assert layout(columns, rows, 60, 1).columns == [(0, 10), (1, 40), (2, 8)]
     assert layout(columns, [Row("k", (Cell(""), Cell("b"), Cell("")))], 40, 1).columns == [(1, 40)]
-    assert cut("日本語", 4) == "日…" + " "
-    assert cut("ab", 4, right=True) == "  ab"
+    assert fit("日本語", 4) == "日…" + " "
 
 
 def test_nothing_is_cut_while_lines_stand_empty() -> None:
