@@ -43,7 +43,7 @@ class Letter:
         self._home, self._failure, self._limits = home, failure, limits
         self._path: Path | None = None
         self._asked = False
-        self._since = utc_now().date().isoformat()
+        self._since = ""
 
     def poll(self) -> bool:
         """`is_answered`; asked for the first time, it leaves the letter."""
@@ -89,6 +89,7 @@ class Letter:
     def post(self) -> None:
         """A letter that cannot be written is none: its writer simply waits for the lock."""
         self._path = letters_folder(self._home) / os.urandom(8).hex()
+        self._since = utc_now().date().isoformat()
         data = jsonl.encode({"failure": self._failure, "limits": asdict(self._limits)})
         try:
             fd = open_private(self._path, os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW)
