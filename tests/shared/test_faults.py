@@ -236,6 +236,29 @@ def test_a_database_that_is_away_fails_no_phase(
     assert list(queue_at(served_home).entries()) == []
 
 
+def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    database: Database,
+) -> None:
+    """In a rolling upgrade: a new worker goes on with an old turn, dies, and an old one notices."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    newer = start_worker(code=NEWER)
+    asked = asking()
+    gate.wait_for_one()
+    start_worker()
+    newer.kill()
+    waits = "SELECT queue_name = 'turns-5' AND status = 'ENQUEUED' FROM dbos.workflow_status"
+    assert wait_until(database, waits)
+    start_worker(code=NEWER)
+    gate.wait_for_one()
+    gate.open.set()
+    assert asked.result(LIMIT_S).taken_over == 1
+    assert model_server.phases.count("planner") == 1
+
+
 def test_a_write_that_had_begun_is_asked_about(
     asking: Asking,
     start_worker: StartWorker,
@@ -283,6 +306,19 @@ def write_note(path: str) -> str:
         note.write("x")
     time.sleep(60)
     return "written"
+"""
+NEWER = """
+import functools
+from unified_flow import worker
+from unified_flow.cli.worker import worker as _
+from unified_flow.shared import presence, turn_lease, turn_store, workflows
+from unified_flow.turns import events, lines
+for module in (events, lines, presence, turn_lease, turn_store, workflows):
+    module.VERSION = 5
+lines.UPCASTERS[4] = lambda record: record
+worker.TurnTakenOver = functools.partial(worker.TurnTakenOver, version=5)
+from unified_flow.__main__ import main
+main()
 """
 DIE = "import os, signal\ndef die(): os.kill(os.getpid(), signal.SIGKILL)\n"
 MAIN = "\nfrom unified_flow.__main__ import main\nmain()\n"

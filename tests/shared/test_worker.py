@@ -111,3 +111,28 @@ def test_who_leaves_before_a_worker_has_the_turn_ends_it(
     asyncio.run(ask_and_leave())
     assert wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
     assert wait_until(database, "SELECT status = 'CANCELLED' FROM dbos.workflow_status")
+
+
+def test_what_dbos_keeps_is_numbers_and_one_step(
+    client: UnifiedFlow, start_worker: StartWorker, database: Database
+) -> None:
+    start_worker()
+    asyncio.run(client.process("s", QUESTION))
+    ended = "SELECT status = 'SUCCESS' FROM dbos.workflow_status"
+    assert wait_until(database, ended)
+    with database.connection() as connection:
+        (given,) = connection.execute("SELECT inputs FROM dbos.workflow_input").fetchone() or ()
+        assert json.loads(given) == {"positionalArgs": [1, 1], "namedArgs": {}}
+        steps = connection.execute("SELECT output FROM dbos.operation_outputs").fetchall()
+    assert len(steps) == 1
+    assert "answered" in steps[0][0]
+
+
+def test_a_turn_that_is_not_kept_goes_once_it_is_answered(
+    client: UnifiedFlow, start_worker: StartWorker, database: Database
+) -> None:
+    start_worker()
+    turn = asyncio.run(client.process("s", QUESTION, persist=False))
+    assert (turn.status, turn.response) == ("answered", DRAFT.response)
+    with database.connection() as connection:
+        assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)

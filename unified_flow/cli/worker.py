@@ -68,6 +68,7 @@ def worker(
             str(this_process()),
             settings.turns_per_worker,
             lambda gone: workflows.requeue(gone, store.queue_of),
+            workflows.forget_ended,
         )
         workflows.begin_work(database, worker_id, settings, of_turns.run)
         presence.begin()

@@ -5,6 +5,7 @@ The URL holds a password, so that neither a message nor a cause shows it.
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import threading
@@ -43,6 +44,10 @@ SESSION: dict[str, Any] = {
     "options": "-c timezone=UTC -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2"
     " -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=15s",
 }
+
+# What they say of a lost connection names the server; DatabaseAwayError says it once.
+for _name in ("psycopg", "psycopg.pool"):
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 _joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
 
@@ -185,5 +190,7 @@ def wait_for_ever(database: Database) -> None:
 def _must_be_alive(connection: Connection) -> None:
     """Raises OperationalError. Nothing has come on a connection that is well, so that it costs the
     server nothing."""
-    if select.select([connection.fileno()], [], [], 0)[0]:
+    news = select.poll()
+    news.register(connection.fileno(), select.POLLIN)
+    if news.poll(0):
         connection.execute("")

@@ -32,6 +32,7 @@ GRACE_S = 2.0
 
 AGAIN_S = 10.0  # whoever gave the runs of a worker to others may have died over it
 FORGOTTEN_S = 3600.0
+TIDY_S = 300.0
 
 _KEY = f"({WORKER_LOCK} + (hashtextextended(worker_id, 0) & {(1 << 48) - 1}))"
 _IS_LOCKED = f"""{_KEY} IN (
@@ -66,7 +67,8 @@ _FORGET = f"""
 
 
 class Presence:
-    """Of one worker, from `begin` on. `lost` is given the ids of workers that are gone."""
+    """Of one worker, from `begin` on. `lost` is given the ids of workers that are gone; `tidy` is
+    called now and then."""
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class Presence:
         run_by: str,
         turns: int,
         lost: Callable[[Collection[str]], object],
+        tidy: Callable[[], object],
     ) -> None:
         self._session = LockSession(database)
         self._values = {
@@ -85,6 +88,8 @@ class Presence:
             "draining": False,
         }
         self._lost = lost
+        self._tidy = tidy
+        self._tidy_at = monotonic() + TIDY_S
         self._key = 0
         self._grace_ends_at = 0.0
         self._ended = threading.Event()
@@ -120,6 +125,9 @@ class Presence:
 
     def _look(self) -> None:
         due, _ = self._session.one(_SAY, self._values)
+        if monotonic() > self._tidy_at:
+            self._tidy_at = monotonic() + TIDY_S
+            self._tidy()
         if not self._key:
             self._key = self._session.one(
                 f"SELECT {_KEY} FROM workers WHERE worker_id = %(worker_id)s", self._values

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from datetime import timedelta
 
 from interventions.settings import SharedSettings
+from interventions.times import utc_now
 from unified_flow.shared.database import Database
 from unified_flow.turns.events import VERSION
 
@@ -21,6 +23,8 @@ WORKFLOW = "turn"
 # A resumption goes before new work.
 PRIORITY_OF_RESUMED, PRIORITY_OF_NEW = 1, 2
 ALWAYS = 1_000_000
+KEPT = timedelta(hours=1)  # a run that has ended
+MOST_FORGOTTEN = 1000  # at once
 
 # As part of a statement, so that a run is queued in the transaction that begins it.
 ENQUEUE = f"""dbos.enqueue_workflow(
@@ -68,7 +72,7 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
 
 def begin_work(database: Database, worker_id: str, settings: SharedSettings, run: Run) -> None:
     """Take runs from the queues from now on, and have `run` do each, in DBOS's own loop."""
-    from dbos import DBOS
+    from dbos import DBOS, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(logging.ERROR)
     DBOS(
@@ -80,6 +84,7 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             "run_migrations": False,
             "use_listen_notify": True,
             "log_level": "ERROR",
+            "serializer": DBOSPortableJSONSerializer(),  # no pickles
             "db_engine_kwargs": {"connect_args": {"application_name": worker_id}},
         }
     )
@@ -124,6 +129,24 @@ def requeue(workers: Collection[str], queue_of: Callable[[int], str]) -> list[st
     for name, ids in by_queue.items():
         DBOS.resume_workflows(ids, queue_name=name)
     return found
+
+
+def forget_ended() -> None:
+    """The journal remembers what it has to; DBOS would keep every run for ever."""
+    from dbos import DBOS
+
+    before = (utc_now() - KEPT).isoformat()
+    while True:
+        ended = DBOS.list_workflows(
+            status=["SUCCESS", "ERROR", "CANCELLED"],
+            completed_before=before,
+            limit=MOST_FORGOTTEN,
+            load_input=False,
+            load_output=False,
+        )
+        if not ended:
+            return
+        DBOS.delete_workflows([each.workflow_id for each in ended])
 
 
 def end_work(wait_s: float) -> None:
