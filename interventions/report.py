@@ -27,7 +27,7 @@ from interventions.view.groups import turns_of_others
 if TYPE_CHECKING:
     from interventions.queue import InterventionQueue
 
-FIXES_LOOKED_AT = 50
+FIXES_LOOKED_AT = 5  # of a cause, the latest archived first
 
 
 class CauseReport(Cause):

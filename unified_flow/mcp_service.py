@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from inspect import getdoc
 from typing import Annotated, Any
 
+from anyio import CancelScope
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
@@ -37,6 +38,7 @@ from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import this_process
 from unified_flow.turns.input_checks import checked_question, new_request_id
 from unified_flow.turns.passage import citation_for_asker
+from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +130,7 @@ class AgentTools:
         with _tool_errors():
             with suppress(RetrievalError):  # the turn meets it again, and reports it
                 await asyncio.to_thread(self._read_changed_documents)
-            turn = await self._flow.process(session, question)
+            turn = await self._process(session, question)
         answer = {
             "response": redact_for_asker(turn.response or ""),
             "status": turn.status,
@@ -160,15 +162,11 @@ class AgentTools:
             question = checked_question(query)
             self._read_changed_documents()
             found = documents.search(question, limit)
-        passages = [
-            {
-                "source": each.source(),
-                "heading": each.heading,
-                "score": round(each.score, 3),
-                "text": redact_for_asker(each.text)[:PASSAGE],
-            }
-            for each in found
-        ]
+        passages = []
+        for each in found:
+            text = redact_for_asker(each.text)[:PASSAGE]
+            place = {"source": each.source(), "heading": each.heading}
+            passages.append({**place, "score": round(each.score, 3), "text": text})
         return _json({"passages": passages})
 
     def list_interventions(
@@ -256,6 +254,17 @@ class AgentTools:
                 "next_intervention_id": result.intervention_id,
             }
         )
+
+    async def _process(self, session_id: str, question: str) -> Turn:
+        """In a task of its own, which is cancelled once and can say so in its journal: the SDK's
+        scopes cancel at every await, and know their own cancellation alone."""
+        turn = asyncio.ensure_future(self._flow.process(session_id, question))
+        try:
+            return await asyncio.shield(turn)
+        finally:
+            turn.cancel()
+            with CancelScope(shield=True):
+                await asyncio.wait([turn])
 
     def _read_changed_documents(self) -> None:
         """An agent edits documents between its calls. Raises RetrievalError and InputError."""

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 
 from interventions import InterventionQueue, InterventionRequest
 from tests.forked import run
+from tests.servers.model_server import ModelServer, hang
 from unified_flow.cli.app import app
 
 LOOKS = {
@@ -175,6 +177,28 @@ def test_answers_are_redacted_bounded_and_command_no_terminal(home: Path, docs: 
     said = with_agent(home, look, "--docs", str(docs), "--allow-write")
     assert "Ab3dEf6h" not in said
     assert "Traceback" not in said
+
+
+def test_an_agent_that_cancels_a_question_interrupts_its_turn(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = {"query_analyzer": hang()}
+    journal = home / "shared_state/turns/turn_000001/journal.jsonl"
+
+    async def cancel(agent: Agent) -> None:
+        asking = asyncio.create_task(agent.client.call_tool("ask", {"question": "A topic?"}))
+        async with asyncio.timeout(30):
+            while not model_server.requests:
+                await asyncio.sleep(0.05)
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking
+            while "turn_interrupted" not in journal.read_text():
+                await asyncio.sleep(0.05)
+        assert "interrupted" in await agent.call("show_turn", turn="1")
+
+    options = ("--docs", str(docs), "--model", "large", "--base-url", model_server.url)
+    with_agent(home, cancel, *options)
 
 
 def test_it_ends_with_its_input_and_writes_nothing_else_on_stdout(home: Path, docs: Path) -> None:
