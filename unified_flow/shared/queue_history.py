@@ -7,12 +7,15 @@ does not take; the columns beside it are what it is found by.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
+
+from psycopg import Cursor
 
 from interventions.entry import (
     SEVERITIES,
@@ -40,6 +43,11 @@ from unified_flow.shared.stored_text import encoded, storable
 
 _PAGE = 100
 _MOST_MESSAGE = 300  # characters: a sample for the trends
+_ONE = "SELECT entry FROM intervention_archive WHERE id = %s"
+_RESOLVED = (
+    "SELECT entry, place FROM intervention_archive WHERE resolved && %s"
+    " AND (still_resolved OR NOT %s) AND place < %s ORDER BY place DESC LIMIT %s"
+)
 _ADD_FAILURE = """
 INSERT INTO intervention_failures (id, holder, admission, reason, severity, created, phase,
     fingerprint, error_type, error_message, turns, line)
@@ -53,6 +61,7 @@ class QueueHistory:
 
     def __init__(self, home: Path) -> None:
         self._home = home
+        self._thread = threading.local()
 
     def _reading(self) -> AbstractContextManager[Connection]:
         """A connection; inside a transaction its own. Database errors become StorageErrors."""
@@ -62,14 +71,31 @@ class QueueHistory:
         raise NotImplementedError
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        ahead: dict[str, Cursor[Any]] = getattr(self._thread, "ahead", {})
         with self._reading() as connection:
-            return connection.execute(sql, values).fetchall()
+            cursor = ahead.pop(f"{sql} {values}", None) or connection.execute(sql, values)
+            return cursor.fetchall()
+
+    @contextmanager
+    def _asked_ahead(self, connection: Connection, failure: Entry | None) -> Iterator[None]:
+        """Of a failure that is put, what `_rows` will answer without asking once more."""
+        questions: list[tuple[str, tuple[object, ...]]] = []
+        if failure is not None:
+            names = [storable(failure["fingerprint"])]
+            questions.append((_ONE, (storable(failure["id"]),)))
+            questions.append((_RESOLVED, (names, True, 2**62, _PAGE)))
+        self._thread.ahead = {
+            f"{sql} {values}": connection.execute(sql, values) for sql, values in questions
+        }
+        try:
+            yield
+        finally:
+            self._thread.ahead = {}
 
     # The archive
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        sql = "SELECT entry FROM intervention_archive WHERE id = %s"
-        return next(map(_entry, self._rows(sql, storable(intervention_id))), None)
+        return next(map(_entry, self._rows(_ONE, storable(intervention_id))), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
         sql = (
@@ -88,13 +114,9 @@ class QueueHistory:
             yield from map(_entry, rows)
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
-        sql = (
-            "SELECT entry, place FROM intervention_archive WHERE resolved && %s"
-            " AND (still_resolved OR NOT %s) AND place < %s ORDER BY place DESC LIMIT %s"
-        )
         wanted = list(map(storable, names))
         rows: Sequence[tuple[Any, ...]] = [("", 2**62)]
-        while rows := self._rows(sql, wanted, still, rows[-1][1], _PAGE):
+        while rows := self._rows(_RESOLVED, wanted, still, rows[-1][1], _PAGE):
             yield from map(_entry, rows)
 
     def archived_figures(

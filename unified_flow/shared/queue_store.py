@@ -50,14 +50,26 @@ _STATE = """
 SELECT id, revision, CASE WHEN revision = ANY (%s) THEN NULL ELSE entry END
 FROM interventions ORDER BY place
 """
-_ADD_ENTRY = """
-INSERT INTO interventions (id, revision, entry)
-VALUES (%s, nextval('intervention_revisions'), %s)
-ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry
+_COUNTS = "SELECT kind, name, n FROM intervention_counts"
+_LOCKED = """
+SELECT set_config('lock_timeout', %s, true),
+    set_config('synchronous_commit', %s, true), pg_advisory_xact_lock(%s)
 """
-_ADD_COUNT = """
-INSERT INTO intervention_counts VALUES (%s, %s, %s)
-ON CONFLICT (kind, name) DO UPDATE SET n = EXCLUDED.n
+# An entry that is written anew keeps its place.
+_WRITE = """
+WITH gone AS (DELETE FROM interventions WHERE id = ANY (%(gone)s)),
+written AS (
+    INSERT INTO interventions (id, revision, entry)
+    SELECT id, nextval('intervention_revisions'), entry
+    FROM unnest(%(ids)s::text[], %(entries)s::text[]) AS given (id, entry)
+    ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry
+),
+counted AS (
+    INSERT INTO intervention_counts AS known
+    SELECT * FROM unnest(%(kinds)s::text[], %(names)s::text[], %(counts)s::bigint[])
+    ON CONFLICT (kind, name) DO UPDATE SET n = known.n + EXCLUDED.n
+)
+SELECT pg_notify(%(channel)s, '')
 """
 
 
@@ -77,7 +89,11 @@ class QueueStore(QueueHistory):
     def read(self) -> QueueState:
         with self._reading() as connection:
             state = self._state(connection)
-            return state._replace(entries=tuple(map(self._with_all_turns, state.entries)))
+            dropped, admitted = dict[str, int](), dict[str, int]()
+            for kind, name, count in connection.execute(_COUNTS):
+                (dropped if kind == "dropped" else admitted)[name] = count
+            entries = tuple(map(self._with_all_turns, state.entries))
+        return state._replace(entries=entries, dropped=dropped, admitted=admitted)
 
     def _with_all_turns(self, entry: Entry) -> Entry:
         """As in the queue file, the row of an entry has only its latest turns."""
@@ -86,20 +102,16 @@ class QueueStore(QueueHistory):
         return with_all_turns(entry, self.turns_by_failure(entry["id"]))
 
     def _state(self, connection: Connection) -> QueueState:
+        """Without the counts, to which a transaction adds its own."""
         known, found = self._known, dict[int, Entry]()
         unusable: list[tuple[str, str]] = []
-        rows = connection.execute(_STATE, [list(known)])
-        counts = connection.execute("SELECT kind, name, n FROM intervention_counts")
-        for name, revision, text in rows:
+        for name, revision, text in connection.execute(_STATE, [list(known)]):
             try:
                 found[revision] = known[revision] if text is None else complete(decode(text))
             except ValueError as error:
                 unusable.append((name, str(error)))
         self._known = found
-        dropped, admitted = dict[str, int](), dict[str, int]()
-        for kind, name, count in counts:
-            (dropped if kind == "dropped" else admitted)[name] = count
-        return QueueState(tuple(found.values()), dropped, admitted, unusable=tuple(unusable))
+        return QueueState(tuple(found.values()), unusable=tuple(unusable))
 
     def stamp(self) -> int:
         """How many changes this process was told of since it first asked."""
@@ -116,21 +128,11 @@ class QueueStore(QueueHistory):
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
         """There is nothing to restore from: what PostgreSQL has committed, it has."""
-        with self._errors("write", timeout_s), self._begun() as connection:
-            milliseconds = f"{max(1, round(timeout_s * 1000))}ms"
-            connection.execute("SELECT set_config('lock_timeout', %s, true)", [milliseconds])
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-            before = self._state(connection)
-            work = Transaction(before)
+        with self._exclusive(timeout_s) as work:
             yield work
-            if work.state is not before or work.to_journal or work.to_archive:
-                add_archived(connection, map(self._with_all_turns, work.to_archive))
-                add_transitions(connection, work.to_journal)
-                write_state(connection, before, work.state)
-                connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
-        with self.transaction(timeout_s) as work:
+        with self._exclusive(timeout_s, failure) as work:
             result = admit(work, failure, limits, self)
             with self._reading() as connection:
                 add_failures(connection, [(result.failure, outcome(result.admission))])
@@ -138,16 +140,41 @@ class QueueStore(QueueHistory):
         return result
 
     @contextmanager
+    def _exclusive(self, timeout_s: float, failure: Entry | None = None) -> Iterator[Transaction]:
+        """What `admit` asks the archive about a failure is asked with what is asked first: others
+        wait for as long as a question and its answer take."""
+        joined = is_joined()
+        with self._errors("write", timeout_s), self._begun() as connection:
+            milliseconds = f"{max(1, round(timeout_s * 1000))}ms"
+            connection.execute(_LOCKED, [milliseconds, "on" if joined else "off", _LOCK])
+            with self._asked_ahead(connection, failure):
+                before = self._state(connection)
+                work = Transaction(before)
+                yield work
+            if work.state is not before or work.to_journal or work.to_archive:
+                add_archived(connection, map(self._with_all_turns, work.to_archive))
+                add_transitions(connection, work.to_journal)
+                write_state(connection, before, work.state)
+
+    @contextmanager
     def _begun(self) -> Iterator[Connection]:
         """A transaction, in which every other question of this thread is asked, too: a second
-        connection would see another state, and wait for one that its neighbours hold."""
-        with (
-            self._database.connection() as connection,
-            connection.pipeline(),
-            connection.transaction(),
-            joining(connection),
-        ):
-            yield connection
+        connection would see another state, and wait for one that its neighbours hold.
+
+        The next writer has the lock before the disk has what this one wrote: PostgreSQL writes the
+        changes of several at once, and this one waits until its own are among them."""
+        with self._database.connection() as connection:
+            if is_joined():  # whoever began it commits it
+                yield connection
+                return
+            try:
+                with connection.pipeline(), joining(connection):
+                    connection.execute("BEGIN")
+                    yield connection
+                    connection.execute("COMMIT")
+                    connection.execute("SELECT pg_logical_emit_message(true, '', '')")
+            finally:
+                connection.rollback()  # of what failed
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -179,17 +206,29 @@ class QueueStore(QueueHistory):
 
 
 def write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
-    """What differs: entries are never changed in place."""
+    """What differs, since entries are never changed in place; and news of it."""
     was = {entry["id"]: entry for entry in before.entries}
     now = {entry["id"]: entry for entry in after.entries}
-    if gone := [storable(name) for name in was if name not in now]:
-        connection.execute("DELETE FROM interventions WHERE id = ANY (%s)", [gone])
-    for name, entry in now.items():
-        if was.get(name) is not entry:
-            kept = shortened(entry) if is_long(entry) else entry
-            connection.execute(_ADD_ENTRY, [storable(name), encoded(complete(kept))])
-    for kind in ("dropped", "admitted"):
-        old, new = getattr(before, kind), getattr(after, kind)
-        for name, count in new.items():
-            if old.get(name) != count:
-                connection.execute(_ADD_COUNT, [kind, storable(name), count])
+    new = {name: entry for name, entry in now.items() if was.get(name) is not entry}
+    counts = [
+        (kind, storable(name), count - old.get(name, 0))
+        for kind, old, counted in (
+            ("dropped", before.dropped, after.dropped),
+            ("admitted", before.admitted, after.admitted),
+        )
+        for name, count in counted.items()
+        if count != old.get(name)
+    ]
+    values = {
+        "gone": [storable(name) for name in was if name not in now],
+        "ids": list(map(storable, new)),
+        "entries": [
+            encoded(complete(shortened(entry) if is_long(entry) else entry))
+            for entry in new.values()
+        ],
+        "kinds": [kind for kind, _, _ in counts],
+        "names": [name for _, name, _ in counts],
+        "counts": [count for _, _, count in counts],
+        "channel": CHANNEL,
+    }
+    connection.execute(_WRITE, values)
