@@ -196,6 +196,8 @@ def _tools_given(tools: object) -> list[Tool]:
 
 def _models_given(model: object, extra: Mapping[str, Model]) -> tuple[str | None, dict[str, Model]]:
     """The name of the model, and a program's own models by name. Raises ConfigError."""
+    if not isinstance(extra, Mapping):
+        raise ConfigError(f"extra_models is a dict of Models by name, not {type(extra).__name__}")
     own = dict(extra)
     if isinstance(model, Model):
         own[model.name] = model

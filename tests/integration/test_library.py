@@ -4,14 +4,27 @@ of the wrong type, which are refused at the call."""
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import traceback
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
-from tests.answers import COMPLETE, DRAFT, NOTHING_CLAIMED, QUESTION, open_entries, script
-from tests.servers.model_server import ModelServer, status
+from tests import forked
+from tests.answers import (
+    COMPLETE,
+    DRAFT,
+    NOTHING_CLAIMED,
+    QUESTION,
+    Turns,
+    open_entries,
+    script,
+)
+from tests.servers.model_server import ModelServer, hang, status
 from unified_flow import (
     ConfigError,
     InputError,
@@ -65,6 +78,26 @@ def test_a_failure_says_where_to_read_on(home: Path, docs: Path, model_server: M
     assert "hint: The model server failed" in shown
 
 
+def test_ctrl_c_interrupts_the_turn_before_the_program_ends(
+    home: Path, docs: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(query_analyzer=hang())
+    program = (
+        "from unified_flow import UnifiedFlow\n"
+        f"options = dict(docs={str(docs)!r}, model='m', base_url={model_server.url!r})\n"
+        f"UnifiedFlow.from_config({str(home)!r}, **options).ask('What is a topic?')\n"
+    )
+    with forked.Process([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
+        end = monotonic() + 30
+        while not model_server.requests:
+            assert monotonic() < end, "the model was not asked"
+            sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert Turns(home).require(1).status == "interrupted"
+    assert open_entries(home) == []
+
+
 def test_where_a_loop_runs_it_says_what_to_write(home: Path, docs: Path) -> None:
     async def inside() -> None:
         UnifiedFlow.from_config(home, docs=docs).ask(QUESTION)
@@ -112,6 +145,7 @@ def test_an_own_model_has_three_members(home: Path, docs: Path) -> None:
         ({"tool_modules": [open]}, "tool_modules is a text, or a list of them"),
         ({"model": 3}, "model is a name or a Model, not int"),
         ({"extra_models": {"m": 3}}, "extra_models holds a int, which is no Model"),
+        ({"extra_models": [3]}, "extra_models is a dict of Models by name, not list"),
         ({"doc": "x"}, "unknown setting 'doc'; did you mean 'docs'?"),
         ({"timeout_s": "soon"}, "setting 'timeout_s' is wrong"),
     ],
