@@ -15,10 +15,8 @@ from interventions.entry import (
     turns_needed,
     turns_of,
     was_resolved,
-    worst_first,
 )
 from interventions.health import Cause, Health, Trends, Window
-from interventions.plaintext import one_line
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import to_text, utc_now
 from interventions.view.description import known_fix
@@ -37,16 +35,6 @@ class CauseReport(Cause):
     fix: str | None
 
 
-class Waiting(TypedDict):
-    id: str
-    severity: str
-    phase: str
-    error: str
-    since: str
-    occurrences: int
-    blocks: int
-
-
 class Report(TypedDict):
     """`project` is the name of the home's folder. `blocked` counts turns."""
 
@@ -55,7 +43,6 @@ class Report(TypedDict):
     health: Health
     trends: Trends
     causes: list[CauseReport]
-    waiting: list[Waiting]
     blocked: int
 
 
@@ -75,7 +62,6 @@ def report(queue: InterventionQueue, window: Window, now: datetime | None = None
         "health": queue.health(now=now),
         "trends": found,
         "causes": causes,
-        "waiting": [_waiting(entry) for entry in worst_first(filter(is_open, entries))],
         "blocked": len(turns_needed(entries)),
     }
     redacted: Report = redact(whole, WHOLE)
@@ -97,15 +83,3 @@ def _blocked_by(fingerprint: str, entries: Iterable[Entry]) -> set[int]:
 def _fix(fingerprint: str, entries: Iterable[Entry]) -> str | None:
     past = [e for e in entries if was_resolved(e) and fingerprint in fingerprints(e)]
     return known_fix(max(past, key=closed_at)) if past else None
-
-
-def _waiting(entry: Entry) -> Waiting:
-    return {
-        "id": entry["id"],
-        "severity": entry["severity"],
-        "phase": entry["phase"],
-        "error": one_line(f"{entry['error_type']}: {entry['error_message']}"),
-        "since": entry["created_at"],
-        "occurrences": entry["occurrences"],
-        "blocks": len(turns_of(entry)),
-    }

@@ -5,18 +5,17 @@ It is made as a tree of elements, so that no text from outside becomes markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from xml.etree.ElementTree import Element, tostring
 
-from interventions.entry import SEVERITIES, short_id
+from interventions.entry import SEVERITIES
 from interventions.health import Trends
 from interventions.plaintext import clean, one_line
 from interventions.report import Report
 from interventions.times import from_text, short_duration
 
-MOST_WAITING = 20
 SAMPLE = 200  # characters
 _STYLE = Path(__file__).with_name("report.css")
 # No script, no frame, nothing fetched, even if text from outside became markup.
@@ -43,7 +42,6 @@ def as_html(found: Report) -> str:
         _section("Most frequent causes, and how they were mended", _causes(found), wide=True),
         _section("Time to resolve", _bars(ended["took"])),
         _section("How entries were closed", _bars(closed)),
-        _section("Waiting now", *_waiting_now(found), wide=True),
     )
     head = _node(
         "head",
@@ -156,55 +154,23 @@ def _bars(counts: Mapping[str, int]) -> Element:
     return _node("table", *rows, class_="bars") if most else _node("p", "Nothing.", class_="more")
 
 
-def _table(columns: Mapping[str, str], rows: Iterable[Iterable[Element | str]]) -> Element:
-    """`columns` has the width of each, as the style sheet names it."""
-    titles = (_node("th", name, scope="col", class_=wide) for name, wide in columns.items())
-    body = [_node("tr", *(_node("td", cell) for cell in row)) for row in rows]
-    head = _node("thead", _node("tr", *titles))
-    return _node("table", head, _node("tbody", *body), class_="rows")
-
-
-def _severity(name: str) -> Element:
-    return _node("span", name, class_=f"key {name if name in SEVERITIES else 'other'}")
-
-
 def _causes(found: Report) -> Element:
     if not found["causes"]:
         return _node("p", f"Nothing failed in the last {found['trends']['window']}.")
-    rows = (
-        (
+    # The width of each column, as the style sheet names it.
+    columns = {"Times": "short", "Severity": "middle", "Phase": "long", "Failure": ""}
+    columns |= {"Turns blocked": "short", "Last fix": "fix"}
+    titles = (_node("th", name, scope="col", class_=wide) for name, wide in columns.items())
+    rows = []
+    for cause in found["causes"]:
+        cells = (
             str(cause["count"]),
-            _severity(cause["severity"]),
+            _node("span", cause["severity"], class_=f"key {cause['severity']}"),
             one_line(cause["phase"]),
             cause["sample"][:SAMPLE],
             str(cause["blocks"] or ""),
             cause["fix"] or "never resolved",
         )
-        for cause in found["causes"]
-    )
-    columns = {"Times": "short", "Severity": "middle", "Phase": "long", "Failure": ""}
-    return _table(columns | {"Turns blocked": "short", "Last fix": "fix"}, rows)
-
-
-def _waiting_now(found: Report) -> Iterator[Element]:
-    waiting = found["waiting"]
-    if not waiting:
-        yield _node("p", "Nothing waits for a person.")
-        return
-    now = from_text(found["made_at"])
-    rows = (
-        (
-            short_id(each["id"]),
-            _severity(each["severity"]),
-            one_line(each["phase"]),
-            each["error"][:SAMPLE],
-            short_duration(now - from_text(each["since"])),
-            str(each["occurrences"]),
-            str(each["blocks"] or ""),
-        )
-        for each in waiting[:MOST_WAITING]
-    )
-    columns = {"ID": "short", "Severity": "middle", "Phase": "long", "Failure": ""}
-    yield _table(columns | {"For": "short", "Times": "short", "Turns blocked": "short"}, rows)
-    if len(waiting) > MOST_WAITING:
-        yield _node("p", f"And {len(waiting) - MOST_WAITING} more.", class_="more")
+        rows.append(_node("tr", *(_node("td", cell) for cell in cells)))
+    head = _node("thead", _node("tr", *titles))
+    return _node("table", head, _node("tbody", *rows), class_="rows")

@@ -75,10 +75,6 @@ def test_it_tells_what_blocks_what_and_how_it_was_mended(home: Path) -> None:
     assert [causes[name]["blocks"] for name in ("ValueError", "KeyError", "OSError")] == [1, 1, 0]
     assert causes["KeyError"]["fix"] is None
     assert found["blocked"] == 2
-    assert [each["error"] for each in found["waiting"]] == [
-        "ValueError: no plan",
-        "OSError: no plan",
-    ]
 
     text = Page(as_html(found)).text
     for told in ("Interventions of home", "gave it a plan (verified", "never resolved", "100%"):
@@ -101,7 +97,7 @@ def test_text_from_outside_is_text(home: Path, window: Window) -> None:
     assert not {"script", "img", "b", "iframe", "link", "a"} & set(seen.tags)
     assert seen.tags.count("title") == 1 + seen.tags.count("rect") - _bars(seen)
     assert not any(name.startswith("on") or name in ("src", "href") for name, _ in seen.attributes)
-    assert seen.text.count("<script>alert(1)</script>") >= 4
+    assert seen.text.count("<script>alert(1)</script>") >= 3
     assert not {"\x1b", "\u202e"} & set(page)
     assert "Ab3dEf6h" not in page
     assert "http://" not in page
@@ -116,7 +112,6 @@ def _bars(seen: Page) -> int:
 def test_a_queue_in_which_nothing_failed_has_a_report(home: Path) -> None:
     text = Page(as_html(report(InterventionQueue(home), Window.MONTH, NOW))).text
     assert "Nothing failed in the last month" in text
-    assert "Nothing waits for a person" in text
 
 
 def test_the_command_writes_a_page_for_its_owner_alone(home: Path) -> None:
