@@ -35,7 +35,9 @@ def _unless_changed(change: Callable[..., Entry], *typed: object) -> Change:
 
 class ConfirmForm(Form):
     AUTO_FOCUS = "#cancel"
-    BINDINGS: ClassVar[list[BindingType]] = [key("y", "submit", "Yes", "Do it", id="form.yes")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        key("y,ctrl+s", "submit", "Yes", "Do it", key_display="y", id="form.yes")
+    ]
 
 
 class ResolveForm(Form):
