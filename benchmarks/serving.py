@@ -1,6 +1,7 @@
 """What serving costs: POST /query against a bare FastAPI endpoint with the same upstream calls.
 
     python benchmarks/serving.py [--clients N] [--seconds S] [--rounds N] [--size small]
+        [--sessions]
 
 A stub model on loopback takes 100 ms a call. The bare endpoint sends it, one after another, the
 same requests as a turn, and answers; once with httpx as it comes (`bare`), once over the flow's
@@ -18,6 +19,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import statistics
 import subprocess
 import sys
@@ -190,19 +192,27 @@ class Measured:
         return 1000 * self.cpu_s / len(self.took_ms)
 
 
-async def load(port: int, clients: int, seconds: float, measured: Measured) -> None:
-    """Each client on its own connection, which it keeps."""
-    body = json.dumps({"question": QUESTION}).encode()
+async def load(
+    port: int, clients: int, seconds: float, measured: Measured, *, kept: bool = False
+) -> None:
+    """Each client on its own connection, which it keeps. No two questions are the same; with `kept`
+    each begins a session."""
     head = f"POST /query HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json"
-    request = f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
     until = perf_counter() + seconds
+
+    def request() -> bytes:
+        named = {"session_id": secrets.token_hex(6)} if kept else {}
+        question = f"{QUESTION} Thanks, k{secrets.token_hex(3)}."
+        body = json.dumps({"question": question, **named}).encode()
+        return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 
     async def client(number: int) -> None:
         await asyncio.sleep(number * 6 * CALL_S / clients)  # not all in step
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while perf_counter() < until:
+            next_request = request()
             started = perf_counter()
-            writer.write(request)
+            writer.write(next_request)
             answered = await reader.readuntil(b"\r\n\r\n")
             size = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
             await reader.readexactly(size)
@@ -257,7 +267,9 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, Measured]:
         for _ in range(options.rounds):
             for name, (pid, port) in servers.items():
                 before = cpu_s(pid)
-                asyncio.run(load(port, options.clients, options.seconds, measured[name]))
+                kept = options.sessions and name in POLICIES
+                loading = load(port, options.clients, options.seconds, measured[name], kept=kept)
+                asyncio.run(loading)
                 measured[name].cpu_s += cpu_s(pid) - before
     return measured
 
@@ -284,6 +296,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of one round of one server")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--size", choices=["large", "small"], default="large")
+    parser.add_argument("--sessions", action="store_true", help="of turns that are kept")
     parser.add_argument("--stub", type=Path, help=argparse.SUPPRESS)
     for name in BARE:
         parser.add_argument(f"--{name}", nargs=2, help=argparse.SUPPRESS)
