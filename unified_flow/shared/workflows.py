@@ -85,7 +85,11 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             "use_listen_notify": True,
             "log_level": "ERROR",
             "serializer": DBOSPortableJSONSerializer(),  # no pickles
-            "db_engine_kwargs": {"connect_args": {"application_name": worker_id}},
+            "db_engine_kwargs": {
+                "connect_args": {"application_name": worker_id},
+                # It doubles the statements; after a restart DBOS tries again in any case.
+                "pool_pre_ping": False,
+            },
         }
     )
 
