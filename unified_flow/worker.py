@@ -13,11 +13,12 @@ from pathlib import Path
 
 from unified_flow.engine.dead_turns import MESSAGE, may_be_taken_over
 from unified_flow.engine.environment import beginning
+from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.loop import run_turn
 from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import TurnRun
-from unified_flow.errors import UnifiedFlowError
+from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import ProcessDied
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import in_daemon_thread
@@ -72,6 +73,8 @@ class Worker:
             with suppress(RunLostError):  # another worker goes on with it: wait until it has ended
                 try:
                     return await self._run(lease)
+                except Exception as exc:  # noqa: BLE001 - what no phase raised: nobody would learn of it
+                    return await self._give_up(lease, exc)
                 finally:
                     await lease.release()
 
@@ -90,6 +93,18 @@ class Worker:
             await run_turn(ledger, run)
         await self._resolve(lease.turn_id)
         return ledger.turn.status
+
+    async def _give_up(self, lease: PostgresLease, error: Exception) -> str:
+        """A journal that cannot be read, or a defect: a person is asked, as for every failure of
+        the flow itself."""
+        first = None
+        with suppress(RetrievalError):
+            first = await self.turns.first(lease.turn_id)
+        named = (first.session_id, first.request_id) if first is not None else ("", "")
+        services = self.flow.services
+        await in_daemon_thread(lambda: report_outside_a_phase(error, *named, services))
+        await lease.give_up()
+        return ENDED
 
     async def _prepared(self, turn: Turn, *, first: bool) -> TurnRun:
         """What keeps the turn from going on here is a failure of its next phase."""

@@ -17,6 +17,7 @@ from interventions.queue import queue_at
 from tests.answers import COMPLETE, DRAFT, PROCEED, QUESTION
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
+from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
@@ -257,6 +258,22 @@ def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
     gate.open.set()
     assert asked.result(LIMIT_S).taken_over == 1
     assert model_server.phases.count("planner") == 1
+
+
+def test_a_turn_that_no_worker_can_read_is_told_once(
+    asking: Asking, start_worker: StartWorker, served_home: Path, database: Database
+) -> None:
+    """Who waits for it does not wait for ever."""
+    asked = asking()
+    assert wait_until(database, "SELECT bool_or(live) FROM turns")
+    with database.connection() as connection:
+        damage = 'UPDATE turn_events SET line = \'{"event":"turn_started"}\' WHERE seq = 1'
+        connection.execute(damage)
+    start_worker()
+    with pytest.raises(RetrievalError, match="could not be run"):
+        asked.result(LIMIT_S)
+    (entry,) = queue_at(served_home).entries()
+    assert (entry["phase"], entry["severity"]) == ("unknown", "critical")
 
 
 def test_a_write_that_had_begun_is_asked_about(

@@ -136,3 +136,40 @@ def test_a_turn_that_is_not_kept_goes_once_it_is_answered(
     assert (turn.status, turn.response) == ("answered", DRAFT.response)
     with database.connection() as connection:
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)
+
+
+def test_every_command_knows_the_turns_of_all_machines(
+    client: UnifiedFlow,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    tmp_path: Path,
+) -> None:
+    """From a third machine, which has asked nothing and run nothing: what failed is shown,
+    replayed, exported and released, and what it was asked as is traced."""
+    start_worker()
+    model_server.script = script(synthesis="no JSON")
+    for number in range(3):
+        with pytest.raises(SynthesisError):
+            asyncio.run(client.process(f"s{number}", QUESTION, request_id=f"r{number}"))
+    third = tmp_path / "third"
+    third.mkdir()
+    (third / "unified_flow.toml").write_text((served_home / "unified_flow.toml").read_text())
+
+    def said(*words: str) -> str:
+        outcome = runner.invoke(app, [*words, "--home", str(third)])
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.stdout
+
+    assert "3 " in said("turns", "list")
+    assert "SynthesisError" in said("trace", "r1")
+    entry, *others = queue_at(third).entries()
+    assert len(others) == 2
+    assert "def test_" in said("interventions", "export", entry["id"], "--as", "pytest")
+    model_server.script = script()
+    said("interventions", "retry", entry["id"], "--all", "--note", "plugged in", "--yes")
+    closed = [each["resolutions"][-1]["verified"] for each in queue_at(third).entries()]
+    assert len(closed) == 3
+    assert all(closed)
+    assert model_server.phases.count("planner") == 3
+    assert said("replay", "2").count("the same") == 7

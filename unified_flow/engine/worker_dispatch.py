@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from unified_flow.engine.outcome import phase_error
 from unified_flow.engine.services import Dispatcher
-from unified_flow.errors import DatabaseAwayError
+from unified_flow.errors import DatabaseAwayError, RetrievalError
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.threads import to_the_end
 from unified_flow.shared.following import TurnFollower
@@ -45,6 +45,11 @@ class Workers(Dispatcher):
             raise phase_error(ledger.turn, self._language)
         if ledger.turn.status == "interrupted":
             raise asyncio.CancelledError("somebody else has stopped the turn")
+        if ledger.turn.status == "running":
+            raise RetrievalError(
+                f"turn {turn_id} could not be run by a worker",
+                hint="the intervention says why: interventions list",
+            )
         return ledger.turn
 
     def close(self) -> None:

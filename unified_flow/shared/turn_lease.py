@@ -287,6 +287,15 @@ class PostgresLease(ReportingLease):
     def _row(self, query: str, **values: Any) -> Any:
         return self._database.run(lambda connection: connection.execute(query, values).fetchone())
 
+    async def give_up(self) -> None:
+        """The run has ended, and no line says how: the turn cannot be run here."""
+        query = f"""
+            UPDATE turns SET live = false, changed_at = clock_timestamp()
+            WHERE turn_id = %(turn_id)s
+            RETURNING pg_notify('{CHANNEL}', turn_id || ' ended')
+        """
+        await in_thread(partial(self._row, query, turn_id=self.turn_id))
+
     def drop(self) -> None:
         self._waiting.clear()
         self._begins = False
