@@ -61,7 +61,8 @@ class Gate:
         exchange = HttpExchange.of_scope(scope, self.services.settings.language)
         response = _Response(self, scope, exchange, send)
         traceparent.set(checked(headers.get(HEADER, "")))
-        of_request.set(exchange.failures)
+        # The turns that another request lets go on may be thousands.
+        of_request.set(exchange.failures if exchange.is_question else None)
         try:
             if refusal := self._refusal(headers, exchange):
                 raise ProblemError(refusal)
@@ -145,6 +146,7 @@ class Gate:
         response: _Response,
         exchange: HttpExchange,
     ) -> None:
+        of_request.set(exchange.failures)
         admission = await asyncio.to_thread(
             report_outside_a_phase, exc, "http", exchange.request_id, self.services
         )
