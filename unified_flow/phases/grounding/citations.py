@@ -76,10 +76,10 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
     kept = [_placed(c, sections) for c in draft.citations if _holds(c, said, texts, reader)]
     removed = marked.dropped or len(kept) < len(draft.citations)
     citations = list(dict.fromkeys([*marked.citations, *kept]))
-    sources = citable_sentences(sections, language)
     plain = draft.model_copy(update={"response": marked.unmarked})
     for terms in map(reader.said, _parts(plain, texts)):
         if not reader.supports(terms, [reader.known(c.quote) for c in citations]):
+            sources = citable_sentences(sections, language)
             citations += [c for c in _found(terms, sources, reader) if c not in citations]
     checklist = {**draft.checklist, REMOVED: False} if removed else draft.checklist
     return draft.model_copy(
