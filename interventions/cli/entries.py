@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
-from pathlib import Path
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from interventions.cli import options, terminal
-from interventions.cli.options import query_of, read_entries, the_queue
+from interventions.cli.options import query_of, read_entries, the_home, the_queue
 from interventions.cli.terminal import (
     Code,
     UsageError,
@@ -29,7 +28,6 @@ from interventions.cli.terminal import (
 )
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
 from interventions.export import FormName, exported
-from interventions.home import find_home, mark_of, queue_file
 from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
 from interventions.view.groups import (
@@ -41,6 +39,9 @@ from interventions.view.groups import (
     marks,
     single,
 )
+
+if TYPE_CHECKING:
+    from interventions.storage.store import Store
 
 _POLL_S = 0.25
 
@@ -188,12 +189,14 @@ def watch(
 
     Ctrl-C ends it.
     """
+    from interventions.storage.registry import store_at
+
     wanted = query_of(query, session)
-    path = queue_file(find_home(home))
+    store = store_at(the_home(home))
     known = {} if everything else {entry["id"]: last_news(entry) for entry in read_entries(home)}
     printed = 0
-    note(f"watching {path}")
-    for _ in _changes(path):
+    note(f"watching the queue of {the_home(home)}")
+    for _ in _changes(store):
         now = utc_now()
         for entry in wanted.select(read_entries(home), now):
             if known.get(entry["id"]) == last_news(entry):
@@ -210,12 +213,12 @@ def watch(
                 return
 
 
-def _changes(path: Path) -> Iterator[None]:
-    """Once at the start, and again whenever the file was replaced."""
+def _changes(store: Store) -> Iterator[None]:
+    """Once at the start, and again whenever the queue may have changed."""
     last: object = ...
     while True:
-        if (mark := mark_of(path)) != last:
-            last = mark
+        if (stamp := store.stamp()) != last:
+            last = stamp
             yield
         else:
             time.sleep(_POLL_S)

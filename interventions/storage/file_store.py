@@ -92,6 +92,9 @@ class FileStore(History):
             return QueueState()
         return state._replace(entries=self._with_all_turns(state.entries))
 
+    def stamp(self) -> object:
+        return mark_of(self._path)
+
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
         self.catch_up()

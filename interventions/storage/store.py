@@ -166,6 +166,9 @@ class Store(Protocol):
     def read(self) -> QueueState:
         """The last committed state; CorruptQueueError if it was lost. Takes no lock."""
 
+    def stamp(self) -> object:
+        """Cheap, and another one when `read` may answer something else."""
+
     def transaction(
         self, timeout_s: float, *, restoring: bool = False
     ) -> AbstractContextManager[Transaction]:
@@ -226,11 +229,3 @@ class FailureLog(Protocol):
 
     def waiting_turns(self) -> set[int]:
         """The turns that the failures in `waiting` have stopped."""
-
-
-@runtime_checkable
-class SharedStore(Protocol):
-    """A store that many machines share."""
-
-    def stamp(self) -> object:
-        """Cheap, and another one when `Store.read` may answer something else."""

@@ -28,9 +28,9 @@ from interventions.home import (
 )
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
+from interventions.storage.file_store import FileStore
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import decode
-from interventions.storage.store import SharedStore
 from interventions.times import utc_now
 from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
@@ -167,12 +167,8 @@ class SharedSource(LiveSource):
     """A queue that many machines share, and that says itself when it has changed: there is no file
     to be gone, locked or closed."""
 
-    def __init__(self, queue: InterventionQueue, store: SharedStore) -> None:
-        super().__init__(queue)
-        self._store = store
-
     def stamp(self) -> object:
-        return self._store.stamp(), self._clock().replace(second=0, microsecond=0)
+        return self._queue.store.stamp(), self._clock().replace(second=0, microsecond=0)
 
     def _obstacles(self) -> tuple[str, str]:
         return "", ""
@@ -185,9 +181,7 @@ class SharedSource(LiveSource):
 
 
 def live_source(queue: InterventionQueue) -> LiveSource:
-    if isinstance(queue.store, SharedStore):
-        return SharedSource(queue, queue.store)
-    return LiveSource(queue)
+    return LiveSource(queue) if isinstance(queue.store, FileStore) else SharedSource(queue)
 
 
 class BundleSource:

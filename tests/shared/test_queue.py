@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 from typer.testing import CliRunner
@@ -89,6 +91,15 @@ def test_the_monitor_is_told_of_what_another_machine_does(
     assert snapshot.trouble is None
     assert snapshot.health is not None
     assert snapshot.health["accepted"] == 1
+
+
+def test_watch_prints_what_another_machine_puts(shared_home: Path, elsewhere: Path) -> None:
+    words = ["-m", "interventions", "watch", "--jsonl", "--limit", "1", "--home", str(shared_home)]
+    with Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "watching" in process.stderr.readline()
+        name = queue_at(elsewhere).put(request()).intervention_id
+        assert json.loads(process.communicate(timeout=60)[0])["id"] == name
 
 
 def _put(home: Path, worker: int, count: int) -> None:
