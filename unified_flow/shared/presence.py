@@ -127,7 +127,8 @@ class Presence:
         due, _ = self._session.one(_SAY, self._values)
         if monotonic() > self._tidy_at:
             self._tidy_at = monotonic() + TIDY_S
-            self._tidy()
+            # It may take longer than others wait for a word of this worker.
+            threading.Thread(target=self._tidy, daemon=True, name="tidy").start()
         if not self._key:
             self._key = self._session.one(
                 f"SELECT {_KEY} FROM workers WHERE worker_id = %(worker_id)s", self._values
