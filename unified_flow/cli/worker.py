@@ -39,12 +39,12 @@ def worker(
     """
     database = database_of(home)
     from dataclasses import replace
+    from math import inf
 
     from interventions.settings import SharedSettings, settings_of
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.lib.threads import wait_for
     from unified_flow.shared import workflows
-    from unified_flow.shared.database import wait_for_ever
     from unified_flow.shared.presence import Presence
     from unified_flow.shared.turn_store import PostgresTurnStore
     from unified_flow.turns.events import this_process
@@ -54,7 +54,7 @@ def worker(
     settings = settings_of(place, SharedSettings)
     settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)
     worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(3)}"
-    wait_for_ever(database)
+    database.patience_s = inf  # it has nothing better to do than to wait
     database.program = worker_id
     store = PostgresTurnStore(database, worker_id=worker_id)
     ending = threading.Event()

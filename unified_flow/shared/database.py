@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -98,6 +97,13 @@ class Database:
 
         return self.waiting(once) if _joined.get() is None else once()
 
+    def row(self, query: str, **values: Any) -> Any:
+        """The first one, by `run`; None without any."""
+        return self.run(lambda connection: connection.execute(query, values).fetchone())
+
+    def rows(self, query: str, **values: Any) -> list[Any]:
+        return self.run(lambda connection: connection.execute(query, values).fetchall())
+
     def waiting(self, work: Callable[[], T]) -> T:
         """What `work` returns, which is done again for `patience_s` if the database is away."""
         ends_at, pause_s = monotonic() + self.patience_s, PAUSE_S
@@ -180,11 +186,6 @@ def database_at(home: Path) -> Database:
 @cache
 def _database(url: str, variable: str, pid: int) -> Database:
     return Database(url, f"the database that {variable} names")
-
-
-def wait_for_ever(database: Database) -> None:
-    """A worker has nothing better to do than to wait for its database."""
-    database.patience_s = inf
 
 
 def _must_be_alive(connection: Connection) -> None:

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 
 from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Database
-from unified_flow.shared.lock_session import LockSession
+from unified_flow.shared.lock_session import HELD_KEYS, LockSession
 from unified_flow.turns.events import VERSION
 
 logger = logging.getLogger(__name__)
@@ -35,11 +35,7 @@ FORGOTTEN_S = 3600.0
 TIDY_S = 300.0
 
 _KEY = f"({WORKER_LOCK} + (hashtextextended(worker_id, 0) & {(1 << 48) - 1}))"
-_IS_LOCKED = f"""{_KEY} IN (
-    SELECT classid::bigint << 32 | objid::bigint
-    FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
-    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
-)"""
+_IS_LOCKED = f"{_KEY} IN ({HELD_KEYS})"
 _IS_DUE = f"""NOT {_IS_LOCKED}
     AND coalesce(reaped_at < clock_timestamp() - make_interval(secs => {AGAIN_S}), true)"""
 _SAY = f"""

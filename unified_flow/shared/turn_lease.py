@@ -41,13 +41,18 @@ AGAIN_S = 0.2
 CHANNEL = "turns"
 BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
-# Lines, the status that they leave, and the news of it are one.
-_WRITE = f"""
+# Nothing, if somebody else has added lines.
+_ADD = """
     WITH added AS (
         INSERT INTO turn_events (turn_id, seq, line)
-        SELECT %(turn_id)s, %(lines)s + n, line
-        FROM unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
+        SELECT turn_id, lines + n, line
+        FROM turns, unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
+        WHERE turn_id = %(turn_id)s AND lines = %(lines)s
     )
+"""
+# Lines, the status that they leave, and the news of it are one.
+_WRITE = f"""
+    {_ADD}
     UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
         status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
         journal_version = greatest(journal_version, %(version)s),
@@ -56,11 +61,7 @@ _WRITE = f"""
     RETURNING pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
 """
 _DISPATCH = f"""
-    WITH added AS (
-        INSERT INTO turn_events (turn_id, seq, line)
-        SELECT %(turn_id)s, %(lines)s + n, line
-        FROM unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
-    )
+    {_ADD}
     UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
         status = 'queued', live = true, run = run + 1, followers = 1, streamed = %(streamed)s,
         journal_version = %(version)s, message = coalesce(%(message)s, message),
@@ -205,7 +206,7 @@ class PostgresLease(ReportingLease):
     def _regained(self) -> bool:
         """Whether what waits was written just before the session ended."""
         if not self._session.try_lock(self._key):
-            raise RunLostError(self.turn_id)
+            raise self._lost()
         query = (
             "SELECT lines, (SELECT line FROM turn_events WHERE turn_id = turns.turn_id"
             " AND seq = lines) FROM turns WHERE turn_id = %(turn_id)s"
@@ -216,11 +217,15 @@ class PostgresLease(ReportingLease):
         if row is not None and self._waiting and row[1] == self._waiting[-1][1]:
             return True
         self._session.unlock(self._key)
-        raise RunLostError(self.turn_id)
+        raise self._lost()
 
     def _insert(self) -> None:
         if self._session.one(_WRITE, self._values()) is None:
-            raise RunLostError(self.turn_id)
+            raise self._lost()
+
+    def _lost(self) -> RunLostError:
+        self._waiting.clear()  # it is the other's turn: nothing more of this one
+        return RunLostError(self.turn_id)
 
     def _values(self) -> dict[str, Any]:
         events = [event for event, _ in self._waiting]
@@ -247,7 +252,7 @@ class PostgresLease(ReportingLease):
 
     def _dispatch(self, streamed: bool) -> int:
         assert self._max_queued is not None
-        if not self.lines and self._row(_IS_FULL, most=self._max_queued)[0]:
+        if not self.lines and self._database.row(_IS_FULL, most=self._max_queued)[0]:
             self._delete()
             raise QueueFullError(
                 f"{self._max_queued} turns wait for a worker",
@@ -266,7 +271,7 @@ class PostgresLease(ReportingLease):
 
         def work() -> None:
             if self._session.one(_DISPATCH, values) is None:
-                raise RunLostError(self.turn_id)
+                raise self._lost()
 
         try:
             self._in_the_session_that_holds_it(work)
@@ -275,7 +280,7 @@ class PostgresLease(ReportingLease):
                 "UPDATE turns SET followers = followers + 1"
                 " WHERE live AND message = %(message)s RETURNING turn_id"
             )
-            row = self._row(query, message=values["message"])
+            row = self._database.row(query, message=values["message"])
             if row is None:  # it has ended just now
                 return self._dispatch(streamed)
             self._delete()
@@ -284,9 +289,6 @@ class PostgresLease(ReportingLease):
         self._state, self.run = "dispatched", self.run + 1
         return self.turn_id
 
-    def _row(self, query: str, **values: Any) -> Any:
-        return self._database.run(lambda connection: connection.execute(query, values).fetchone())
-
     async def give_up(self) -> None:
         """The run has ended, and no line says how: the turn cannot be run here."""
         query = f"""
@@ -294,7 +296,7 @@ class PostgresLease(ReportingLease):
             WHERE turn_id = %(turn_id)s
             RETURNING pg_notify('{CHANNEL}', turn_id || ' ended')
         """
-        await in_thread(partial(self._row, query, turn_id=self.turn_id))
+        await in_thread(partial(self._database.row, query, turn_id=self.turn_id))
 
     def drop(self) -> None:
         self._waiting.clear()
@@ -309,7 +311,7 @@ class PostgresLease(ReportingLease):
             await in_thread(self._delete)
         elif self._state == "dispatched":
             query = "DELETE FROM turns WHERE turn_id = %(turn_id)s AND NOT live RETURNING 1"
-            await in_thread(partial(self._row, query, turn_id=self.turn_id))
+            await in_thread(partial(self._database.row, query, turn_id=self.turn_id))
 
     def _delete(self) -> None:
         query = "DELETE FROM turns WHERE turn_id = %(turn_id)s RETURNING 1"

@@ -13,7 +13,7 @@ from typing import Any
 
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.shared.database import Database
-from unified_flow.shared.lock_session import LockSession
+from unified_flow.shared.lock_session import HELD_KEYS, LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, in_thread
 from unified_flow.shared.workflows import queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnSalvaged, TurnStarted
@@ -24,11 +24,7 @@ MESSAGE_LOCK = 2 << 48  # and the beginning of the message's digest
 PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.25
 
-_LOCKED = """EXISTS (
-    SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
-    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
-    AND (classid::bigint << 32 | objid::bigint) = %(lock)s + turn_id
-)"""
+_LOCKED = f"%(lock)s + turn_id IN ({HELD_KEYS})"
 _MARK = "nullif(lines, 0), (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
 
 
@@ -48,7 +44,6 @@ class PostgresTurnStore(TurnStore):
         self.worker_id = worker_id
         self._shared = LockSession(database)
         self._idle: list[LockSession] = []
-        self._delivering: set[str] = set()
 
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
@@ -71,7 +66,9 @@ class PostgresTurnStore(TurnStore):
 
     async def create(self) -> TurnLease:
         def work() -> TurnLease:
-            return self._leased(self.row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")[0])
+            return self._leased(
+                self.database.row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")[0]
+            )
 
         return await in_thread(work)
 
@@ -113,7 +110,7 @@ class PostgresTurnStore(TurnStore):
             self.keep(session)
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
         query = "SELECT lines, live, run, streamed FROM turns WHERE turn_id = %(turn_id)s"
-        row = self.row(query, turn_id=turn_id)
+        row = self.database.row(query, turn_id=turn_id)
         if row is None:
             session.unlock(key)
             self.keep(session)
@@ -131,12 +128,6 @@ class PostgresTurnStore(TurnStore):
             worker_id=self.worker_id,
         )
 
-    def row(self, query: str, **values: Any) -> Any:
-        return self.database.run(lambda connection: connection.execute(query, values).fetchone())
-
-    def _rows(self, query: str, **values: Any) -> list[Any]:
-        return self.database.run(lambda connection: connection.execute(query, values).fetchall())
-
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
         """The process remembers what it has begun until it ends: a turn whose process died is found
@@ -150,13 +141,13 @@ class PostgresTurnStore(TurnStore):
         begun: list[int] = []
         try:
             query = "DELETE FROM deliveries WHERE message = %(message)s RETURNING turn_id"
-            row = await in_thread(partial(self.row, query, message=digest))
+            row = await in_thread(partial(self.database.row, query, message=digest))
             yield Delivery(row[0] if row else None, begun.append)
         except asyncio.CancelledError:
             left = begun[-1] if begun else row[0] if row else None
             if left is not None:
                 query = "INSERT INTO deliveries VALUES (%(message)s, %(turn_id)s) RETURNING 1"
-                await in_thread(partial(self.row, query, message=digest, turn_id=left))
+                await in_thread(partial(self.database.row, query, message=digest, turn_id=left))
             raise
         finally:
             await in_thread(partial(self._shared.unlock, key))
@@ -168,7 +159,7 @@ class PostgresTurnStore(TurnStore):
         """What was added after line `known`, the last line now, and whether a run is live."""
         rows = await in_thread(
             partial(
-                self._rows,
+                self.database.rows,
                 "SELECT live, line FROM turns LEFT JOIN turn_events"
                 " ON turn_events.turn_id = turns.turn_id AND seq > %(known)s"
                 " WHERE turns.turn_id = %(turn_id)s ORDER BY seq",
@@ -190,7 +181,7 @@ class PostgresTurnStore(TurnStore):
             "SELECT line FROM turns LEFT JOIN turn_events ON turn_events.turn_id = turns.turn_id"
             " AND seq = 1 WHERE turns.turn_id = %(turn_id)s"
         )
-        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
         if row is None:
             raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
         if row[0] is None:
@@ -199,29 +190,34 @@ class PostgresTurnStore(TurnStore):
         return event if isinstance(event, TurnStarted) else None
 
     async def ids(self) -> list[int]:
-        rows = await in_thread(partial(self._rows, "SELECT turn_id FROM turns ORDER BY turn_id"))
+        rows = await in_thread(
+            partial(self.database.rows, "SELECT turn_id FROM turns ORDER BY turn_id")
+        )
         return [turn_id for (turn_id,) in rows]
 
     async def mark(self, turn_id: int) -> TurnMark | None:
         query = f"SELECT {_MARK} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
         return TurnMark(*row) if row else None
 
     async def marks(self) -> dict[int, TurnMark]:
         query = f"SELECT turn_id, {_MARK} FROM turns ORDER BY turn_id"
-        return {row[0]: TurnMark(*row[1:]) for row in await in_thread(partial(self._rows, query))}
+        return {
+            row[0]: TurnMark(*row[1:])
+            for row in await in_thread(partial(self.database.rows, query))
+        }
 
     async def sizes(self) -> dict[int, int]:
         query = (
             "SELECT turn_id, coalesce(sum(octet_length(line)), 0)::bigint FROM turns"
             " LEFT JOIN turn_events USING (turn_id) GROUP BY turn_id ORDER BY turn_id"
         )
-        return dict(await in_thread(partial(self._rows, query)))
+        return dict(await in_thread(partial(self.database.rows, query)))
 
     async def is_held(self, turn_id: int) -> bool:
         """Also while it waits for a worker, or for another one."""
         query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await in_thread(partial(self.row, query, turn_id=turn_id, lock=TURN_LOCK))
+        row = await in_thread(partial(self.database.row, query, turn_id=turn_id, lock=TURN_LOCK))
         return bool(row and row[0])
 
     async def unreleased(self) -> list[int]:
@@ -238,9 +234,9 @@ class PostgresTurnStore(TurnStore):
             f" AND NOT {_LOCKED} RETURNING 1"
         )
         if before is not None:
-            await in_thread(partial(self._rows, query, before=before, lock=TURN_LOCK))
+            await in_thread(partial(self.database.rows, query, before=before, lock=TURN_LOCK))
         gone = "DELETE FROM deliveries WHERE turn_id NOT IN (SELECT turn_id FROM turns) RETURNING 1"
-        await in_thread(partial(self._rows, gone))
+        await in_thread(partial(self.database.rows, gone))
 
     async def leave(self, turn_id: int) -> int | None:
         """One follower less; the run that is live and has none any more."""
@@ -248,13 +244,13 @@ class PostgresTurnStore(TurnStore):
             "UPDATE turns SET followers = followers - 1 WHERE turn_id = %(turn_id)s AND live"
             " RETURNING CASE WHEN followers <= 0 THEN run END"
         )
-        row = await in_thread(partial(self.row, query, turn_id=turn_id))
+        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
         return int(row[0]) if row and row[0] is not None else None
 
     def queue_of(self, turn_id: int) -> str:
         """Where the turn waits for a worker that can read its journal."""
         query = "SELECT journal_version FROM turns WHERE turn_id = %(turn_id)s"
-        row = self.row(query, turn_id=turn_id)
+        row = self.database.row(query, turn_id=turn_id)
         return queue_name(row[0] if row else VERSION)
 
     def close(self) -> None:

@@ -1,0 +1,122 @@
+"""Who writes a turn in PostgreSQL, when its session ends under it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.unit.test_turn_store import STOPPED, begun, started
+from unified_flow.shared.database import Database
+from unified_flow.shared.turn_lease import PostgresLease
+from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.turns.events import TurnCompleted
+from unified_flow.turns.store import RunLostError
+
+DONE = TurnCompleted(status="answered", saved=True, duration_ms=1.0)
+HOLDERS = """
+    SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+    WHERE locktype = 'advisory' AND database = (
+        SELECT oid FROM pg_database WHERE datname = current_database()
+    )
+"""
+
+
+async def written(store: PostgresTurnStore) -> PostgresLease:
+    lease = await store.create()
+    await lease.append(started(lease.turn_id))
+    await lease.flush()
+    assert isinstance(lease, PostgresLease)
+    return lease
+
+
+def end_sessions(database: Database) -> None:
+    with database.connect() as session:
+        assert session.execute(HOLDERS).fetchone() == (1,)
+
+
+def test_whose_session_ended_goes_on_if_nobody_else_has_the_turn(database: Database) -> None:
+    async def run() -> None:
+        store = PostgresTurnStore(database)
+        lease = await written(store)
+        await lease.append(begun("planner"))
+        end_sessions(database)
+        await lease.append(STOPPED)
+        assert [e.event for e in await store.read(lease.turn_id)] == [
+            "turn_started",
+            "phase_started",
+            "turn_interrupted",
+        ]
+        await lease.release()
+        store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_whose_turn_another_has_writes_nothing(writes: bool, database: Database) -> None:
+    """Also if the other one has left it again meanwhile."""
+
+    async def run() -> None:
+        store, other = PostgresTurnStore(database), PostgresTurnStore(database)
+        lease = await written(store)
+        end_sessions(database)
+        second = await other.open(lease.turn_id)
+        if writes:
+            await second.append(STOPPED)
+            await second.release()
+        before = len(await store.read(lease.turn_id))
+        with pytest.raises(RunLostError):
+            await lease.append(DONE)
+        await lease.release()
+        assert len(await store.read(lease.turn_id)) == before
+        await second.release()
+        store.close()
+        other.close()
+
+    asyncio.run(run())
+
+
+def test_the_status_changes_with_the_last_line(database: Database) -> None:
+    """In one transaction: no reader sees one without the other."""
+
+    async def run() -> None:
+        store = PostgresTurnStore(database)
+        lease = await written(store)
+        with database.connect() as reader:
+            reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            seen = "SELECT status, lines, (SELECT count(*) FROM turn_events) FROM turns"
+            assert reader.execute(seen).fetchone() == ("running", 1, 1)
+            await lease.append(DONE)
+            assert reader.execute(seen).fetchone() == ("running", 1, 1)
+            reader.execute("COMMIT")
+            assert reader.execute(seen).fetchone() == ("answered", 2, 2)
+        await lease.release()
+        store.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_put_with_a_line_goes_with_it(database: Database) -> None:
+    async def run() -> None:
+        store = PostgresTurnStore(database)
+        lease = await written(store)
+        tries: list[Any] = []
+
+        def put() -> str:
+            with database.transaction() as connection:
+                connection.execute("INSERT INTO deliveries VALUES ('m', 1)")
+            if not tries:  # the session ends before the line is written
+                tries.append(None)
+                end_sessions(database)
+            return "put"
+
+        result, event = await lease.append_with(put, lambda told: STOPPED)
+        assert (result, event, len(tries)) == ("put", STOPPED, 1)
+        assert database.row("SELECT count(*) FROM deliveries") == (1,)
+        assert len(await store.read(lease.turn_id)) == 2
+        await lease.release()
+        store.close()
+
+    asyncio.run(run())
