@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
-Q ?= What is a turn?
+Q ?= Where does a failure wait?
 DOCS ?= architecture
 
 WEIGHTS ?= $(VENV)/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
@@ -17,6 +17,7 @@ help: ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOCS=folder
+	@$(if $(filter file,$(origin Q)),echo "$$Q" >&2)
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
 # Three workers on two cores: a test waits a fifth of its time, for disks, processes and servers.

@@ -26,4 +26,4 @@ if __name__ == "__main__":
     turn = UnifiedFlow.from_config(tools=[opening_hours]).ask(question)
     print(turn.response)
     for result in turn.sections.coordinator:  # what the tools returned
-        print(f"  {result.tool}: {result.result}")
+        print(f"  {result.tool}: {str(result.result)[:100]}")

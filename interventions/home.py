@@ -46,6 +46,13 @@ def find_home(explicit: Path | str | None = None) -> Path:
     return here
 
 
+def kept_in(folder: str) -> frozenset[str]:
+    """The names of what unified-flow has written into `folder`, if that is a home in use."""
+    state = Path(folder, STATE_FOLDER)
+    is_home = (state / "turns").is_dir() or (state / "intervention_queue.json").is_file()
+    return frozenset({STATE_FOLDER, LOG_FOLDER}) if is_home else frozenset()
+
+
 def state_folder(home: Path) -> Path:
     return home / STATE_FOLDER
 

@@ -28,7 +28,7 @@ from interventions.errors import QueueError
 from interventions.plaintext import one_line
 from interventions.retry.contract import RetryResult, StillOpenError, find_resumer
 from interventions.retry.retries import retry_entry
-from interventions.times import from_text, parse_duration, utc_now
+from interventions.times import ago, from_text, parse_duration, utc_now
 from interventions.view.groups import entry_view, other_failures
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def undo(
     if flags["as_json"]:
         say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:
-        say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {line['at']}")
+        when = ago(line["at"], utc_now())
+        say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {when}")
 
 
 def _change(flags: options.ChangeFlags) -> ChangeOptions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from interventions.cli.options import AsJson, By, Home, Output, read_entries, th
 from interventions.health import Health, Window
 from interventions.home import find_home
 from interventions.plaintext import clean
+from interventions.times import short_duration
 
 _COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
 
@@ -51,10 +53,12 @@ def _lines(figures: Health) -> list[str]:
     limits = figures["limits"]
     lines = [
         f"{figures['snoozed']} snoozed, {figures['total']} in the file",
-        f"oldest open: {figures['oldest_unresolved_age_hours']:g} h",
     ]
-    if figures["median_hours_to_resolve"] is not None:
-        lines.append(f"median time to resolve: {figures['median_hours_to_resolve']:g} h")
+    if figures["unresolved"]:
+        oldest = timedelta(hours=figures["oldest_unresolved_age_hours"])
+        lines.append(f"oldest open: {short_duration(oldest)}")
+    if (median := figures["median_hours_to_resolve"]) is not None:
+        lines.append(f"median time to resolve: {short_duration(timedelta(hours=median))}")
     lines.append(
         f"accepted {figures['accepted']}, merged {figures['merged']}, "
         f"counted {figures['counted']}, regressions {figures['regressions']}"
@@ -77,7 +81,7 @@ def report(
 ) -> None:
     """Write a page of HTML: what failed, how it was mended.
 
-    It shows what waits for it, too, needs no network, and prints.
+    It needs no network, and can be printed.
     """
     from interventions import report as figures
 

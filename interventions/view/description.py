@@ -118,13 +118,19 @@ def describe(
     ]
 
 
+def where(entry: Entry) -> str:
+    """Its session, and its turn unless it is a failure of a program that has none."""
+    turn = f", turn {entry['turn_id']}" if entry["turn_id"] else ""
+    return f"session {entry['session_id']}{turn}"
+
+
 def _head(entry: Entry, now: datetime) -> list[str]:
     who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
     tool = latest_failure(entry).get("tool")
     lines = [
         f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
         f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
-        f"session {entry['session_id']}, turn {entry['turn_id']}",
+        where(entry),
         f"since {ago(entry['created_at'], now)}",
     ]
     if entry["occurrences"] > 1:
@@ -134,7 +140,9 @@ def _head(entry: Entry, now: datetime) -> list[str]:
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
     if entry.get("resolution"):
-        lines.append(f"{state_of(entry, now)}: {entry['resolution']}")
+        closed = bool(entry.get("resolved_at") and entry["resolutions"])
+        verified = ", verified" if closed and entry["resolutions"][-1].get("verified") else ""
+        lines.append(f"{state_of(entry, now)}{verified}: {entry['resolution']}")
     return [one_line(line) for line in lines]
 
 
@@ -161,7 +169,8 @@ def _retried(entry: Entry, now: datetime) -> list[str]:
     if last and last.get("verified"):
         if not lines:
             lines = [f"before: {_failure(entry)}"]
-        lines.append(f"after: the turn is {last.get('turn_status') or 'past the phase'}")
+        status = last.get("turn_status") or "past the phase"
+        lines.append(f"after: the turn {'' if status.startswith('failed') else 'is '}{status}")
     return [one_line(line) for line in lines]
 
 
@@ -180,10 +189,7 @@ def _hint(entry: Entry) -> list[str]:
 def _waiting(entry: Entry, alike: Sequence[Entry]) -> list[str]:
     """The turns that the entry blocks beside its own, and other entries with the same failure."""
     counted = [f"it blocks turns {_spans(entry['turns'])} too"] if entry.get("turns") else []
-    return counted + [
-        f"{short_id(one['id'])}  session {one_line(one['session_id'])}, turn {one['turn_id']}"
-        for one in alike
-    ]
+    return counted + [f"{short_id(one['id'])}  {one_line(where(one))}" for one in alike]
 
 
 def _evidence(item: Any) -> Iterator[str]:

@@ -25,6 +25,7 @@ from textual.widgets import Button, Footer, Input, Static
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of, turn_context
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
+from interventions.view.description import where
 from interventions.view.groups import other_failures, other_line
 from monitor.core.app_state import (
     AppState,
@@ -177,11 +178,10 @@ class Form(ModalScreen[ChangeOutcome | None]):
         alike = len({(entry["fingerprint"], _failure(entry)) for entry in entries}) == 1
         lines = [Content(_failure(entries[0]))] if alike else []
         for entry in entries:
-            where = one_line(f"session {entry['session_id']}, turn {entry['turn_id']}")
             question = one_line(str(turn_context(entry).get("question") or ""))[:200]
             what = question if alike else f"{entry['phase']}  {_failure(entry)}"
             own = (short_id(entry["id"]), "bold")
-            lines.append(Content.assemble(own, f"  {where}  ", (what, "dim")))
+            lines.append(Content.assemble(own, f"  {one_line(where(entry))}  ", (what, "dim")))
         return lines
 
     def fields(self) -> ComposeResult:

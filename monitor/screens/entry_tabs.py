@@ -145,7 +145,8 @@ def _error(group: Group) -> str:
 def _question(entry: Entry) -> str:
     """What tells an entry from others of its cause."""
     what = turn_context(entry).get("question") or entry["error_message"]
-    return one_line(f"turn {entry['turn_id']}: {what}"[:500])
+    turn = f"turn {entry['turn_id']}: " if entry["turn_id"] else ""
+    return one_line(f"{turn}{what}"[:500])
 
 
 def _badges(group: Group, now: datetime, new: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -213,6 +213,18 @@ def test_a_folder_without_documents(home: Path, tmp_path: Path) -> None:
     assert "No documents" in done.stderr
 
 
+def test_without_documents_it_says_how_to_name_some(home: Path) -> None:
+    done = run("ask", "Where are the keys?", home=home)
+    assert done.returncode == 0
+    assert "--docs" in done.stderr
+
+
+def test_without_turns_the_last_one_is_none(home: Path) -> None:
+    done = run("replay", "last", home=home)
+    assert done.returncode == 3
+    assert "there are no turns yet" in done.stderr
+
+
 UNPRIVILEGED = """
 import os, sys
 from unified_flow.cli.app import app

@@ -97,12 +97,12 @@ def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:
 
 def test_init_keeps_run_time_state_out_of_git(tmp_path: Path) -> None:
     ignored = tmp_path / ".gitignore"
-    ignored.write_text("build/\nlogs")
+    ignored.write_text("build/\nlogs/*\n!logs/README.md")
     assert runner.invoke(app, ["init", str(tmp_path)]).exit_code == 0
-    assert ignored.read_text() == "build/\nlogs\n/shared_state/\n"
+    assert ignored.read_text() == "build/\nlogs/*\n!logs/README.md\n/shared_state/\n"
     again = runner.invoke(app, ["init", str(tmp_path), "--force"])
     assert "git ignores" not in again.output
-    assert ignored.read_text() == "build/\nlogs\n/shared_state/\n"
+    assert ignored.read_text() == "build/\nlogs/*\n!logs/README.md\n/shared_state/\n"
 
 
 def test_both_folders_say_what_they_are_and_doctor_how_much_they_hold(home: Path) -> None:

@@ -40,7 +40,7 @@ from tests.servers.model_server import (
 from unified_flow import errors
 from unified_flow.engine.phase_table import PHASES
 from unified_flow.errors import PathRefusedError
-from unified_flow.phases import NAMES
+from unified_flow.phases import NAMES, recipe
 from unified_flow.phases import errors as phase_errors
 from unified_flow.turns.results import Plan, ToolRequest
 
@@ -275,6 +275,20 @@ def test_a_recipe_that_is_malformed_names_its_file_and_line(
     assert (entry["phase"], entry["error_category"]) == (phase, "config_error")
     line = 3 if content and "temperature" in content else 1
     assert f"{recipe}:{line}:" in entry["error_message"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "hint"),
+    [('role = "voise"', "mend that line"), ('roll = "voice"', "settings are role, temperature")],
+)
+def test_a_setting_of_a_recipe_is_named_as_it_is_wrong(
+    setting: str, hint: str, home: Path, docs: Path
+) -> None:
+    packaged = (recipe.PACKAGED / "synthesis.md").read_text()
+    (home / "recipes").mkdir()
+    (home / "recipes" / "synthesis.md").write_text(packaged.replace('role = "voice"', setting))
+    asyncio.run(scripted_flow(home, docs).process_request("s", QUESTION))
+    assert open_entries(home)[0]["context"]["hint"].startswith(hint)
 
 
 def test_a_verdict_of_fail_halts(home: Path, docs: Path) -> None:

@@ -12,7 +12,7 @@ from interventions.cli.terminal import note, say
 from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli import options
-from unified_flow.cli.documents import document_folders, note_unasked
+from unified_flow.cli.documents import NAME_DOCUMENTS, document_folders, note_unasked
 from unified_flow.cli.exits import refused_as_json
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import on_terminal, say_object
@@ -111,6 +111,8 @@ def ask(
                 else:
                     show_outcome(turn, error, home, roots)
                 if turn.abstained and not chosen["docs"] and not quiet:
+                    if flow.services.documents is None:
+                        note(f"hint: {NAME_DOCUMENTS}")
                     note_unasked(home, chosen["collection"])
                 code = exit_code(turn, error)
     raise typer.Exit(code)

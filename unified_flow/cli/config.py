@@ -62,7 +62,7 @@ def init(
 def _ignore_state(path: Path) -> list[str]:
     """Keep run-time state out of git; which lines that took. What is in the file stays."""
     before = path.read_text("utf-8") if path.exists() else ""
-    known = {line.strip().strip("/") for line in before.splitlines()}
+    known = {line.strip().removesuffix("*").strip("/") for line in before.splitlines()}
     missing = [f"/{name}/" for name in (STATE_FOLDER, LOG_FOLDER) if name not in known]
     if missing:
         gap = "\n" if before and not before.endswith("\n") else ""

@@ -18,6 +18,7 @@ from interventions.plaintext import for_home
 from interventions.retry.contract import lost_turns
 from interventions.storage.disk import obstacle
 from unified_flow.cli import options
+from unified_flow.cli.documents import NAME_DOCUMENTS
 from unified_flow.cli.recovery import ALL as RECOVER_ALL
 from unified_flow.cli.recovery import described
 from unified_flow.cli.terminal import counted, say_object
@@ -156,8 +157,7 @@ def _documents(services: Services) -> str:
     from unified_flow.retrieval.formats.document import INSTALL
 
     if services.documents is None:
-        hint = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
-        raise ConfigError("none are named and none are indexed", hint=hint)
+        raise ConfigError("none are named and none are indexed", hint=NAME_DOCUMENTS)
     index = services.documents.index
     if index.is_read_only:
         index.check()

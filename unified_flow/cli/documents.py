@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from unified_flow.flow import UnifiedFlow
     from unified_flow.retrieval.documents import Documents
 
+NAME_DOCUMENTS = "name a folder with --docs, or as docs = [...] in unified_flow.toml"
+
 
 def refresh_documents(
     flow: UnifiedFlow, *, show: bool, again: bool = False

@@ -140,8 +140,9 @@ def _misfit(path: Path, head: str, exc: ValidationError) -> RecipeError:
     line = next(
         (n for n, text in enumerate(head.splitlines(), 2) if re.match(rf"\s*{key}\s*=", text)), 1
     )
-    allowed = f"settings are {', '.join(Head.model_fields)}"
-    return RecipeError(f"{path}:{line}: {key}: {first['msg'].lower()}", hint=allowed)
+    known = key in Head.model_fields and first["type"] != "missing"
+    hint = "mend that line" if known else f"settings are {', '.join(Head.model_fields)}"
+    return RecipeError(f"{path}:{line}: {key}: {first['msg'].lower()}", hint=hint)
 
 
 def _end(text: str) -> int:

@@ -89,7 +89,9 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
             if not number:
                 return wait_for(archive.number(name)), None
         raise NoSuchTurnError(
-            f"neither a turn nor an intervention is called {name!r}",
+            "there are no turns yet"
+            if name == LAST
+            else f"neither a turn nor an intervention is called {name!r}",
             hint="unified-flow turns list, or interventions list",
         ) from exc
     if not entry["turn_id"]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from interventions.home import STATE_FOLDER, kept_in
 from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.secret_files import is_secret
 
@@ -118,6 +119,8 @@ class _Walk:
             return []
         if names & {".git", ".gitignore"}:
             rules = rules.entering(folder)
+        if STATE_FOLDER in names and (kept := kept_in(folder)):
+            listed = [entry for entry in listed if entry.name not in kept]
         return [(entry.path, rules) for entry in listed if self._visit(entry, rules)]
 
     def _visit(self, entry: os.DirEntry[str], rules: IgnoreRules) -> bool:

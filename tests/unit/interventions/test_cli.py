@@ -306,7 +306,7 @@ def test_dismiss_snooze_reopen_assign_undo(queue, make, run: Run) -> None:
     name = queue.put(make()).intervention_id
     run("snooze", short(name), "--for", "4h")
     assert short(name) in run("list", "is:snoozed").stdout
-    run("undo", short(name))
+    assert re.search(r"by \S+, \ds ago \(.*Z\)$", run("undo", short(name)).stdout.strip())
     run("snooze", short(name), code=2)
     run("snooze", short(name), "--for", "soon", code=2)
     run("snooze", short(name), "--until", "2020-01-01T00:00:00Z", code=2)
@@ -433,6 +433,7 @@ def test_health(queue, make, run: Run) -> None:
     out = run("health").stdout
     assert "healthy: 2/50 open (0 critical, 2 high, 0 medium)" in out
     assert "session abc: 2/5" in out
+    assert re.search(r"^oldest open: \d+[smhdy]$", out, re.M)
     assert json.loads(run("health", "--json").stdout)["by_priority"]["high"] == 2
 
 

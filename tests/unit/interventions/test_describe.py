@@ -69,6 +69,20 @@ def test_what_a_section_says() -> None:
     assert told[Kind.CONTEXT] == ["query: q"]
 
 
+def test_a_resolution_says_whether_a_turn_has_verified_it() -> None:
+    row = {"note": "mended", "verified": True, "turn_status": "failed in planner"}
+    closed = {"resolved_at": "2026-01-02T00:00:00Z", "resolution": "mended", "resolutions": [row]}
+    entry = complete(FULL | closed)
+    told = {one.kind: one.lines for one in describe(entry, [], [], NOW)}
+    assert told[Kind.HEAD][-1] == "resolved, verified: mended"
+    assert told[Kind.RETRIED][-1] == "after: the turn failed in planner"
+
+
+def test_a_failure_of_another_program_has_no_turn() -> None:
+    entry = complete({**FULL, "session_id": "nightly", "turn_id": 0})
+    assert "session nightly" in describe(entry, [], [], NOW)[0].lines
+
+
 def test_a_fix_that_did_not_last_is_told_once() -> None:
     earlier = complete({**FULL, "id": "int_1_bbbbbb"})
     told = {one.kind: one for one in describe(complete(FULL), [earlier], [], NOW)}

@@ -398,14 +398,10 @@ def test_a_folder_without_documents_is_said_to_be_one(index: Index, tmp_path: Pa
     empty.mkdir()
     (empty / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF")
 
-    report = index.update([empty])
-
-    assert report.chunks == 0
-    assert report.skipped == (("empty/photo.jpg", "binary"),)
     with pytest.raises(InputError, match=r"empty/photo\.jpg: binary") as caught:
-        report.require_documents()
+        index.update([empty])
     assert caught.value.hint
-    assert index.search("dough") == []
+    assert not index.path.exists()  # a mistake is not remembered
 
 
 def test_what_cannot_be_read_is_listed_every_time(index: Index, docs: Path) -> None:
@@ -459,6 +455,24 @@ def test_the_index_and_the_state_around_it_are_no_documents(docs: Path) -> None:
 
         assert paths(index, "dough") == ["kitchen/bread.md"]
         assert index.update([docs], UpdateOptions(exclude=frozenset([docs / "private"]))).files == 2
+
+
+@pytest.mark.parametrize("state", ["turns/turn_000001/context.md", "intervention_queue.json"])
+def test_what_another_home_holds_is_no_document(index: Index, docs: Path, state: str) -> None:
+    for name in (f"project/shared_state/{state}", "project/logs/x.jsonl"):
+        file = docs / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text('{"question": "dough"}\n')
+    for name in ("logs/baking.md", "other/shared_state/a.md"):  # of a project that has such folders
+        (docs / name).parent.mkdir(parents=True)
+        (docs / name).write_text(f"dough of {name}\n")
+
+    index.update([docs])
+    assert set(paths(index, "dough")) == {
+        "kitchen/bread.md",
+        "kitchen/logs/baking.md",
+        "kitchen/other/shared_state/a.md",
+    }
 
 
 def test_nobody_else_may_read_it(index: Index, docs: Path) -> None:
