@@ -314,7 +314,7 @@ def takeover(server: str, engine: str) -> None:
 
 def _taken_over(fleet: Fleet, client: Client, how: signal.Signals) -> float:
     """Seconds until the last turn of the worker that had most is another's."""
-    fleet.start(2 - len(fleet.processes), wait_s=2.0)
+    fleet.start(2 - len(fleet.processes), wait_s=0.5)
     for _ in range(TURNS):
         client.ask()
     running = "SELECT worker_id, turn_id FROM turns WHERE live AND status = 'running'"
