@@ -386,6 +386,7 @@ def plan(questions: int, kills: int) -> list[tuple[int, str]]:
 
 def run(questions: int, kills: int) -> Report:
     report = Report()
+    report.say(f"$ python -m tests.shared.acceptance --questions {questions} --kills {kills}")
     with ExitStack() as stack:
         model = stack.enter_context(ModelServer({"synthesis": _draft}))
         server = stack.enter_context(postgres_server(durable=True))

@@ -82,7 +82,8 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             "application_version": APPLICATION_VERSION,
             "executor_id": worker_id,
             "run_migrations": False,
-            "use_listen_notify": True,
+            # Each NOTIFY wakes every session that listens, and here nothing waits for DBOS's own.
+            "use_listen_notify": False,
             "log_level": "ERROR",
             "serializer": DBOSPortableJSONSerializer(),  # no pickles
             "db_engine_kwargs": {
