@@ -26,6 +26,7 @@ from interventions.recovery import recover
 from monitor.core.source import live_source
 from tests.error_log import error_lines
 from tests.servers.fixtures import VARIABLE
+from tests.servers.postgres import crashed
 from unified_flow.shared.database import Database, joining
 from unified_flow.shared.queue_store import QueueStore
 
@@ -174,6 +175,26 @@ def test_a_failure_while_the_database_is_away_is_put_once_it_is_back(
     for _ in range(2):
         assert recover(back, lost=False).left == 0
         assert [entry["occurrences"] for entry in back.entries()] == [1]
+
+
+def _set(database: Database, setting: str) -> None:
+    with database.connect() as session:
+        session.execute(f"ALTER SYSTEM {setting}".encode())
+        session.execute("SELECT pg_reload_conf()")
+
+
+def test_what_was_acknowledged_outlives_a_crash_of_the_server(
+    shared_home: Path, database: Database
+) -> None:
+    """The lock is given on before the disk has the put, which nobody is told of until it has."""
+    # Else the server writes by itself what nobody has waited for, a moment later.
+    _set(database, "SET wal_writer_delay = '10s'")
+    queue = queue_at(shared_home)
+    acknowledged = [queue.put(request(number)).intervention_id for number in range(5)]
+    with crashed(database.url):
+        pass
+    _set(database, "RESET wal_writer_delay")
+    assert [entry["id"] for entry in queue_at(shared_home).entries()] == acknowledged
 
 
 def test_a_put_may_be_part_of_another_transaction(shared_home: Path, database: Database) -> None:
