@@ -67,8 +67,10 @@ class Worker:
         again."""
         while True:
             lease = await self.turns.claim(turn_id, number)
-            if lease is None:
-                await self._resolve(turn_id)
+            if lease is None:  # perhaps its worker died before it could do this
+                turn = await TurnArchive(self.turns).load(turn_id)
+                if turn is not None:
+                    await self._resolve(turn)
                 return ENDED
             with suppress(RunLostError):  # another worker goes on with it: wait until it has ended
                 try:
@@ -91,7 +93,7 @@ class Worker:
         await ledger.begin(TurnTakenOver(dispatched=first, **beginning(run.services)))
         with suppress(PhaseError):
             await run_turn(ledger, run)
-        await self._resolve(lease.turn_id)
+        await self._resolve(ledger.turn)
         return ledger.turn.status
 
     async def _give_up(self, lease: PostgresLease, error: Exception) -> str:
@@ -126,11 +128,10 @@ class Worker:
         flow.services.gate.attended = False
         return flow
 
-    async def _resolve(self, turn_id: int) -> None:
+    async def _resolve(self, turn: Turn) -> None:
         """The intervention that the run was to mend: whoever asked for it may have gone."""
-        turn = await TurnArchive(self.turns).load(turn_id)
-        retry = turn.retry if turn is not None else None
-        if turn is None or retry is None or retry.note is None or not retry.passed:
+        retry = turn.retry
+        if retry is None or retry.note is None or not retry.passed:
             return
         with may_stay_open(turn):
             await in_daemon_thread(

@@ -122,7 +122,7 @@ class Services:
         report.add_done_callback(ended)
 
     async def aclose(self) -> None:
-        await asyncio.to_thread(self.dispatcher.close)
+        self.dispatcher.close()
         await self.toolbox.aclose()
         await self.models.aclose()
         await self.guardrails.aclose()

@@ -71,7 +71,7 @@ class TurnFollower:
 
     def close(self) -> None:
         if self._listener is not None:
-            self._listener.close()
+            self._listener.stop()  # nobody waits for anything any more
 
     @contextmanager
     def _heard_of(self, turn_id: int) -> Iterator[Told]:

@@ -27,8 +27,12 @@ class Listener:
         self._thread = threading.Thread(target=self._run, name=f"listen {channel}", daemon=True)
         self._thread.start()
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """It may still be heard for a second."""
         self._closed.set()
+
+    def close(self) -> None:
+        self.stop()
         self._thread.join()
 
     def _run(self) -> None:
