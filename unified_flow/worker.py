@@ -72,29 +72,32 @@ class Worker:
                 if turn is not None:
                     await self._resolve(turn)
                 return ENDED
+            turn = None
             with suppress(RunLostError):  # another worker goes on with it: wait until it has ended
                 try:
-                    return await self._run(lease)
+                    turn = await self._run(lease)
                 except Exception as exc:  # noqa: BLE001 - what no phase raised: nobody would learn of it
                     return await self._give_up(lease, exc)
                 finally:
                     await lease.release()
+            if turn is not None:
+                await self._resolve(turn)
+                return turn.status
 
-    async def _run(self, lease: PostgresLease) -> str:
+    async def _run(self, lease: PostgresLease) -> Turn:
         turn, events = await read_turn(self.turns, lease.turn_id)
         observer = TextSender(self.turns.database, lease.turn_id) if lease.streamed else None
         ledger = Ledger(lease, observer, turn, events)
         if turn.status == "failed":  # killed between the failure of the last phase and the end
             ended = TurnCompleted(status="answered", saved=False, duration_ms=0.0)
             await ledger.record(ended)
-            return ledger.turn.status
+            return ledger.turn
         first = _is_first(events)
         run = await self._prepared(turn, first=first)
         await ledger.begin(TurnTakenOver(dispatched=first, **beginning(run.services)))
         with suppress(PhaseError):
             await run_turn(ledger, run)
-        await self._resolve(ledger.turn)
-        return ledger.turn.status
+        return ledger.turn
 
     async def _give_up(self, lease: PostgresLease, error: Exception) -> str:
         """A journal that cannot be read, or a defect: a person is asked, as for every failure of

@@ -22,6 +22,7 @@ from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
 MESSAGE_LOCK = 2 << 48  # and the beginning of the message's digest
 PAUSE_S = 0.02
+TRIES = 50
 LONGEST_PAUSE_S = 0.25
 
 _LOCKED = f"%(lock)s + turn_id IN ({HELD_KEYS})"
@@ -80,7 +81,17 @@ class PostgresTurnStore(TurnStore):
                 raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
             return lease
 
-        return await in_thread(work)
+        query = "SELECT live FROM turns WHERE turn_id = %(turn_id)s"
+        tries = 0
+        while True:
+            try:
+                return await in_thread(work)
+            except BlockingIOError:
+                row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
+                tries += 1
+                if tries == TRIES or row is None or row[0]:
+                    raise
+            await asyncio.sleep(PAUSE_S)  # who has ended a run lets go in a moment
 
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
