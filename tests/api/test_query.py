@@ -190,6 +190,7 @@ def test_every_refusal_has_the_envelope(
     body = answer.json()
     assert body["error"] is True
     assert body["code"] == "VALIDATION_ERROR"
+    assert ("/openapi.json" in body["message"]) == (status == 404)
     assert body["request_id"] == answer.headers["X-Request-ID"]
     assert service.log[-1]["request_id"] == body["request_id"]
     assert service.log[-1]["code"] == "VALIDATION_ERROR"

@@ -69,7 +69,8 @@ def test_the_list_says_what_each_does_and_whether_it_may(own: Path, docs: Path) 
     plain = run("tools", "list", home=own)
     assert "✗ append(path, text)" in plain.stdout
     assert "✗ tells()" in plain.stdout
-    assert "may not run: it writes, and nobody has allowed it" in plain.stdout
+    assert "may not run: it writes, and nobody has allowed it\n" in plain.stdout
+    assert 'nobody has allowed it but a question: "Remember that …"\n' in plain.stdout
 
 
 def test_a_server_that_does_not_start_hides_no_other_tool(own: Path) -> None:

@@ -91,6 +91,7 @@ def test_what_it_is_told_to_remember_is_known_in_the_next_session(home: Path) ->
     (home / "docs/a.md").write_text("# Bread\n\nBread needs flour.\n")
     done = run("ask", "Remember that my robot runs Ubuntu 22.04.", home=home)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Remembered:\nmy robot runs Ubuntu 22.04.\n")
     listed = json.loads(run("memory", "list", "--json", home=home).stdout)
     assert [(m["text"], m["turn_id"]) for m in listed["memories"]] == [
         ("my robot runs Ubuntu 22.04.", 1)

@@ -30,6 +30,7 @@ signs = { "*" = 'mal' }
 phrases.nearest = "Am nächsten kommt:"
 phrases.nothing = "Die Dokumente enthalten keine Antwort."
 phrases.nothing_for = "Die Dokumente enthalten keine Antwort auf: {question}"
+phrases.remembered = "Gemerkt:"
 phrases.nothing_remembered = "Nichts."
 phrases.cannot_remember = "Das geht nicht."
 phrases.cannot_read = "Das auch nicht."

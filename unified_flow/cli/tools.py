@@ -15,6 +15,7 @@ from interventions.secrets.redaction import redact, redact_for_asker, redact_tex
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
 from unified_flow.cli.terminal import beginning, counted, say_object, say_result
+from unified_flow.config.tool_names import MEMORY_CREATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,12 +171,13 @@ async def _listed(services: Services, session: str) -> tuple[list[dict[str, Any]
 
 def _row(services: Services, tool: Tool, session: str) -> dict[str, Any]:
     decision = services.gate.decide(tool, session)
+    asked_for = tool.name == MEMORY_CREATE and decision.verdict == "ask"
     return {
         "name": tool.name,
         "description": tool.description,
         "access": sorted(tool.access),
         "allowed": decision.verdict == "allowed",
-        "why": decision.why,
+        "why": decision.why + (' but a question: "Remember that …"' if asked_for else ""),
         "source": tool.source,
         "parameters": tool.arguments.model_json_schema(),
     }

@@ -66,6 +66,7 @@ class Phrases(_Table):
     nearest: str
     nothing_for: str  # {question}
     quotes: str = ""  # how an answer of version 0.1 begins, which a replay checks anew
+    remembered: str
     nothing_remembered: str
     cannot_remember: str
     cannot_read: str

@@ -177,6 +177,8 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
             introduction = nothing = ""
         case tool_names.MEMORY_CREATE | tool_names.MEMORY_UPDATE if found.get("id") is None:
             introduction = nothing = ""  # a secret, which was refused
+        case tool_names.MEMORY_CREATE | tool_names.MEMORY_UPDATE:
+            introduction, nothing = phrases.remembered, ""
         case _:
             introduction, nothing = phrases.lines, ""
     citations = [
