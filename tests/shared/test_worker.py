@@ -66,6 +66,18 @@ def test_a_failure_is_raised_here_and_retried_on_a_worker(
     assert model_server.phases[len(before) :] == ["synthesis", "validation"]
 
 
+def test_an_answered_turn_is_forked_for_a_worker(
+    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer
+) -> None:
+    start_worker()
+    asyncio.run(client.process("s", QUESTION))
+    before = len(model_server.phases)
+    again = ResumeRequest(from_phase="synthesis")
+    resumed = asyncio.run(resume_turn(client, 1, again))
+    assert (resumed.turn_id, resumed.turn.fork_of, resumed.status) == (2, 1, "answered")
+    assert model_server.phases[before:] == ["synthesis", "validation"]
+
+
 def test_the_command_asks_a_worker(
     start_worker: StartWorker, served_home: Path, model_server: ModelServer
 ) -> None:
