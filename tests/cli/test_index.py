@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,12 @@ def test_only_what_is_new_or_changed_is_read(home: Path, docs: Path) -> None:
     assert [again[key] for key in ("added", "changed", "removed", "unchanged")] == [1, 1, 1, 0]
     rebuilt = json.loads(run("index", "--rebuild", docs, "--json", home=home).stdout)
     assert rebuilt["added"] + rebuilt["changed"] == 2
+
+
+def test_one_file_is_no_files(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys.md").write_text("# Keys\n\nAnna has the key.\n")
+    for command in (["index", tmp_path / "keys.md"], ["collections", "show"], ["doctor"]):
+        assert re.search(r"1 file, 1 chunk\b", run(*command, home=home).stdout), command
 
 
 def test_what_cannot_be_read_is_listed(home: Path, docs: Path) -> None:

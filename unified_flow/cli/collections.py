@@ -13,7 +13,7 @@ from interventions.cli.terminal import confirm, note, say
 from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
-from unified_flow.cli.terminal import say_object, say_result
+from unified_flow.cli.terminal import counted, held, say_object, say_result
 
 if TYPE_CHECKING:
     from unified_flow.retrieval.collection import Statistics
@@ -121,7 +121,7 @@ def _of_statistics(found: Statistics) -> dict[str, Any]:
 
 
 def _show(found: Statistics) -> None:
-    say(f"collection {found.collection}: {found.files} files, {found.chunks} chunks")
+    say(f"collection {found.collection}: {held(found.files, found.chunks)}")
     say(f"  terms      {found.terms:,}, {found.distinct_terms:,} different")
     say(f"  on disk    {found.size_bytes / 1024 / 1024:.1f} MB")
     if found.newest is not None and found.oldest is not None:
@@ -130,7 +130,10 @@ def _show(found: Statistics) -> None:
     say(f"  formats    {_counted(found.formats)}")
     skipped = list(found.skipped.items())[:REASONS]
     listed: dict[str, Iterable[object]] = {
-        "largest": [f"{path} ({size:,} characters, {n} chunks)" for path, size, n in found.largest],
+        "largest": [
+            f"{path} ({size:,} characters, {counted(n, 'chunk')})"
+            for path, size, n in found.largest
+        ],
         "skipped": [f"{count}: {reason}" for reason, count in skipped],
         "unread": found.unread,
         "from": found.roots,

@@ -21,7 +21,7 @@ from unified_flow.cli import options
 from unified_flow.cli.documents import NAME_DOCUMENTS
 from unified_flow.cli.recovery import ALL as RECOVER_ALL
 from unified_flow.cli.recovery import described
-from unified_flow.cli.terminal import counted, say_object
+from unified_flow.cli.terminal import counted, held, say_object
 from unified_flow.errors import ConfigError, InputError, RecipeError, UnifiedFlowError
 from unified_flow.phases import NAMES
 
@@ -162,14 +162,14 @@ def _documents(services: Services) -> str:
     if index.is_read_only:
         index.check()
         files, chunks = index.counts()
-        return f"{files} files, {chunks} chunks; {index.path} is read-only: {AS_IT_IS}"
+        return f"{held(files, chunks)}; {index.path} is read-only: {AS_IT_IS}"
     report = services.documents.refresh()
     index.check()
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
     extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
     needs = f"; {extra}" if extra else ""
     unread = "".join(f"; {path}: {what}" for path, what in report.unread)
-    return f"{report.files} files, {report.chunks} chunks{left_out}{needs}{unread}"
+    return f"{held(report.files, report.chunks)}{left_out}{needs}{unread}"
 
 
 def _other_collections(services: Services) -> Iterator[Finding]:
@@ -184,7 +184,7 @@ def _other_collections(services: Services) -> Iterator[Finding]:
         try:
             if Index.open(folder, name).path != mine:
                 found = collection_at(folder, name)
-                said = f"{found.files} files, {found.chunks} chunks"
+                said = held(found.files, found.chunks)
                 yield Finding(f"collection {name}", True, said)
         except UnifiedFlowError as exc:
             yield Finding(f"collection {name}", False, str(exc), exc.hint)

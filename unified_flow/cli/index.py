@@ -12,7 +12,7 @@ from interventions.cli.terminal import note, say
 from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
-from unified_flow.cli.terminal import counted, progress_bar, say_object, say_result
+from unified_flow.cli.terminal import counted, held, progress_bar, say_object, say_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +110,7 @@ def _of_report(report: IndexReport) -> dict[str, Any]:
 
 def _show(report: IndexReport) -> None:
     say(
-        f"{report.files} files, {report.chunks} chunks in {report.duration_ms:.0f} ms "
+        f"{held(report.files, report.chunks)} in {report.duration_ms:.0f} ms "
         f"({report.added} new, {report.changed} changed, {report.removed} removed)"
     )
     for path, encoding in report.guessed:

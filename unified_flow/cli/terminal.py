@@ -61,6 +61,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def held(files: int, chunks: int) -> str:
+    """What an index holds: `1 file, 2 chunks`."""
+    return f"{counted(files, 'file')}, {counted(chunks, 'chunk')}"
+
+
 DELAY_S = 0.3
 
 
