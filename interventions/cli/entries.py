@@ -41,6 +41,8 @@ from interventions.view.groups import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from interventions.storage.store import Store
 
 _POLL_S = 0.25
@@ -126,7 +128,8 @@ def _print(
         say_json({"count": len(views), "interventions": views, "groups": groups})
     else:
         rows = single(entries) if flat else grouped(entries)
-        for line in table(rows, terminal.width(), now) if rows else ():
+        home = the_home(flags["home"])
+        for line in table(rows, terminal.width(), now, home) if rows else ():
             say_painted(line)
         note(remark)
 
@@ -205,7 +208,7 @@ def watch(
             if as_json:
                 say_json(entry_view(entry, now), lines=True)
             else:
-                for line in table(single([entry]), terminal.width(), now)[1:]:
+                for line in table(single([entry]), terminal.width(), now, the_home(home))[1:]:
                     say_painted(line)
             sys.stdout.flush()
             printed += 1
@@ -237,7 +240,8 @@ _COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
 )
 
 
-def table(groups: list[Group], width: int, now: datetime) -> list[str]:
+def table(groups: list[Group], width: int, now: datetime, home: Path | None = None) -> list[str]:
+    """Files of `home` are named from there: a long path would leave no room for the error."""
     shown = [column for column in _COLUMNS if width >= column[2]]
     values = [[one_line(value(group, now)) for *_, value in shown] for group in groups]
     sizes = [
@@ -253,7 +257,8 @@ def table(groups: list[Group], width: int, now: datetime) -> list[str]:
     for group, row in zip(groups, values, strict=True):
         fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
         fields[1] = paint(fields[1], group.first["severity"])
-        what = " ".join([*marks(group, now, new=group.is_new(now)), group.error])
+        error = group.error.replace(f"{home}/", "") if home else group.error
+        what = " ".join([*marks(group, now, new=group.is_new(now)), error])
         lines.append("  ".join([*fields, fit(what, rest).rstrip()]))
         lines += [paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
     return lines

@@ -617,6 +617,13 @@ def test_an_entry_that_cannot_be_read_is_said_beside_the_figures(
         assert "one entry cannot be read" in run(*words).stderr
 
 
+def test_a_file_of_the_home_is_named_from_there(home: Path, queue, make, run: Run) -> None:
+    path = home / "recipes" / "synthesis.md"
+    queue.put(make(error_message=f"{path}:2: role is wrong"))
+    assert ": recipes/synthesis.md:2: role is wrong" in run("list").stdout
+    assert f"{path}:2: role is wrong" in run("show", "last").stdout
+
+
 def test_list_loads_nothing_that_reading_does_not_need(home: Path, queue, make) -> None:
     queue.put(make())
     code = (
