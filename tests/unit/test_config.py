@@ -211,4 +211,4 @@ def test_a_program_may_override_every_setting() -> None:
 def test_process_request_takes_what_process_takes() -> None:
     parameters = inspect.signature(UnifiedFlow.process).parameters.values()
     options = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
-    assert ProcessOptions.__annotations__.keys() == options - {"request_id"}
+    assert ProcessOptions.__annotations__.keys() == options - {"request_id", "repeatable"}

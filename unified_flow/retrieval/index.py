@@ -105,9 +105,6 @@ class Index:
                 self.close()  # our own reader of what was there before would be in the way
             try:
                 report = self._refresh_files(roots, options, progress)
-            except InputError:
-                store.delete_if_new(self.path)
-                raise
             except sqlite3.DatabaseError as exc:
                 if not (options.rebuild and is_broken(exc)):
                     raise
@@ -115,6 +112,8 @@ class Index:
                 store.delete_files(self.path)
                 store.create_file(self.path)
                 report = self._refresh_files(roots, replace(options, rebuild=False), progress)
+            if not report.chunks:
+                store.delete_if_new(self.path)
         self._roots = roots
         self._forget_statistics()
         return report

@@ -94,22 +94,24 @@ def refresh(
                         store_page(connection, page)
                 report = writer.update(found, progress)
                 if not set(named) & set(known):
-                    # Undone where there is nothing to search: a mistake is not remembered.
-                    _total(report, connection, named).require_documents()
+                    _total(report, connection, named, started)
+                    if not report.chunks:  # a mistake is not remembered
+                        connection.rollback()
+                        return report
     elif progress is not None:
         files = sum(len(each.files) for _, each in found)
         progress(files, files)
     lost = [root for root in known if is_rebuilt and root not in everything]
     report.skip((printable(str(root)), "not there, so no longer indexed") for root in lost)
-    report.duration_ms = elapsed_ms(started)
-    return _total(report, connection, named)
+    return _total(report, connection, named, started)
 
 
 def _total(
-    report: IndexReport, connection: sqlite3.Connection, named: Sequence[Root]
+    report: IndexReport, connection: sqlite3.Connection, named: Sequence[Root], started: float
 ) -> IndexReport:
     report.roots = tuple(printable(str(root)) for root in named)
     report.chunks, _ = totals(connection, scope_of(connection, named))
+    report.duration_ms = elapsed_ms(started)
     return report
 
 

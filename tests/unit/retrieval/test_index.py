@@ -398,8 +398,12 @@ def test_a_folder_without_documents_is_said_to_be_one(index: Index, tmp_path: Pa
     empty.mkdir()
     (empty / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF")
 
+    report = index.update([empty])
+
+    assert report.chunks == 0
+    assert report.skipped == (("empty/photo.jpg", "binary"),)
     with pytest.raises(InputError, match=r"empty/photo\.jpg: binary") as caught:
-        index.update([empty])
+        report.require_documents()
     assert caught.value.hint
     assert not index.path.exists()  # a mistake is not remembered
 
