@@ -189,7 +189,7 @@ class Clients:
 class Cluster:
     """The programs, and what is done to them."""
 
-    def __init__(self, folder: Path, url: str, model: ModelServer) -> None:
+    def __init__(self, folder: Path, url: str, model: ModelServer, workers: int) -> None:
         self.folder = folder
         self.url = url
         self._model = model
@@ -198,7 +198,7 @@ class Cluster:
             self._program(["serve", "--port", str(_free_port())]) for _ in range(SERVICES)
         ]
         words = ["worker", "--turns", str(TURNS), "--drain", "20"]
-        self.workers = [self._program(words) for _ in range(WORKERS)]
+        self.workers = [self._program(words) for _ in range(workers)]
         self.office = self._home()
 
     def _program(self, words: list[str]) -> Program:
@@ -297,11 +297,13 @@ class Cluster:
                 *("interventions", "retry", entries[0]["id"], "--all", "--yes", "--json"), code=None
             )
 
-    def upgrade(self, ask: Callable[[], None]) -> None:
+    def upgrade(self, clients: Clients) -> None:
         """Each program ends in good order, workers first, and the newer version takes its place."""
         source = _newer_version(self.folder / "newer")
         for program in [*self.workers, *self.services]:
-            ask()
+            clients.allow_more(1)
+            if program is self.services[0]:  # asked of the older version, run by the newer
+                clients.wait(clients.done + 1)
             program.end(signal.SIGTERM)
             program.source = source
             program.start()
@@ -384,7 +386,7 @@ def plan(questions: int, kills: int) -> list[tuple[int, str]]:
     return sorted([*early, *workers, *((int(questions * at), what) for at, what in rest)])
 
 
-def run(questions: int, kills: int) -> Report:
+def run(questions: int, kills: int, workers: int = WORKERS) -> Report:
     report = Report()
     report.say(f"$ python -m tests.shared.acceptance --questions {questions} --kills {kills}")
     with ExitStack() as stack:
@@ -393,7 +395,7 @@ def run(questions: int, kills: int) -> Report:
         url = stack.enter_context(new_database(server))
         os.environ[VARIABLE] = url
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="acceptance-")))
-        cluster = Cluster(folder, url, model)
+        cluster = Cluster(folder, url, model, workers)
         stack.enter_context(cluster.running())
         monitor = stack.enter_context(_monitor(cluster))
         try:
@@ -419,7 +421,7 @@ def _drive(cluster: Cluster, questions: int, kills: int, report: Report) -> None
             failures = max(5, questions // 50)
             cluster.model_outage(failures, partial(clients.allow_more, failures))
         elif what == "upgrade":
-            cluster.upgrade(partial(clients.allow_more, questions // 40))
+            cluster.upgrade(clients)
         else:
             getattr(cluster, what)()
         happened[what] += 1

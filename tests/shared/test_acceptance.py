@@ -9,5 +9,5 @@ from tests.shared import acceptance
 
 def test_every_turn_comes_to_its_one_end() -> None:
     long = os.environ.get("SOAK")
-    report = acceptance.run(1000, 20) if long else acceptance.run(48, 3)
+    report = acceptance.run(1000, 20) if long else acceptance.run(36, 2, workers=2)
     assert report.ok, "\n".join(report.lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,4 +103,6 @@ def test_a_role_that_may_not_use_the_tables(
 def test_clocks_that_are_minutes_apart_are_said(check: Check, index: None) -> None:
     three_minutes_ago = datetime.now(UTC) - timedelta(minutes=3)
     with freeze_time(three_minutes_ago, tick=True):
-        assert "180 s behind" in check(0)["clock"]["message"]
+        told = re.search(r"(\d+) s behind", check(0)["clock"]["message"])
+    assert told is not None
+    assert 180 <= int(told[1]) < 240  # the clock may be set a moment after it was read

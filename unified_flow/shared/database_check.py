@@ -21,7 +21,7 @@ from unified_flow.shared.migration import revisions
 OLDEST_SERVER = 14
 DEAD_AFTER_S = 15  # by then the server has noticed that a client's machine is gone
 CLOCKS_APART_S = 2.0
-NOTIFIED_WITHIN_S = 5.0
+NOTIFIED_WITHIN_S = 10.0
 FREE_CONNECTIONS = 10
 _LOCK = 7166454  # advisory lock of the check, with a number of its own each time
 _RIVALS = 4  # transactions at once, so that a pooler has to hand out another session
