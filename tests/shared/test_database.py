@@ -11,6 +11,7 @@ from subprocess import run
 import pytest
 from typer.testing import CliRunner
 
+from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import Hanging
 from unified_flow.cli.app import app
 from unified_flow.errors import ConfigError, DatabaseAwayError
@@ -81,6 +82,19 @@ def test_a_server_that_hangs_is_away(database_url: str) -> None:
         database.close()
         with pytest.raises(DatabaseAwayError):
             database.run(lambda c: c.execute("SELECT 1"))
+
+
+@pytest.mark.parametrize(
+    "words", [["ask", "What is a turn?"], ["worker"], ["workers"], ["turns", "list"]]
+)
+def test_a_command_before_the_tables_are_made_says_how_to_make_them(
+    words: list[str], shared_home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres_url)
+    outcome = runner.invoke(app, [*words, "--home", str(shared_home)])
+    assert outcome.exit_code == 2
+    assert "the tables in the database" in outcome.stderr
+    assert "hint: unified-flow shared migrate" in outcome.stderr
 
 
 def test_what_is_joined_belongs_to_the_other_transaction(database: Database) -> None:

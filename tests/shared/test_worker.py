@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from interventions.queue import queue_at
 from tests.answers import DRAFT, QUESTION
+from tests.forked import Process
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until
 from unified_flow.cli.app import app
@@ -86,6 +89,23 @@ def test_the_command_asks_a_worker(
     outcome = runner.invoke(app, asked)
     assert outcome.exit_code == 0, outcome.output
     assert json.loads(outcome.stdout)["response"] == DRAFT.response
+    assert "no worker" not in outcome.stderr
+
+
+def test_a_question_that_waits_for_a_worker_says_so(
+    start_worker: StartWorker, served_home: Path
+) -> None:
+    command = [sys.executable, "-m", "unified_flow", "ask", QUESTION, "--home", str(served_home)]
+    asking = Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert asking.stderr is not None
+        assert "no worker takes turns" in asking.stderr.readline()
+        start_worker()
+        said, _ = asking.communicate(timeout=LIMIT_S)
+        assert DRAFT.response in said
+    finally:
+        asking.kill()
+        asking.communicate()
 
 
 def test_who_leaves_ends_the_turn(

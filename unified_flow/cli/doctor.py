@@ -86,8 +86,6 @@ def show_findings(findings: list[Finding], as_json: bool, home: Path | None) -> 
 
 async def check_all(services: Services) -> list[Finding]:
     settings = f"policy {services.policy.name}, digest {services.config_digest}"
-    servers = [_server(services, name) for name in services.toolbox.servers]
-    models = [_model(services, name) for name in _models(services)]
     return [
         Finding("settings", True, settings),
         *_folders(services.home),
@@ -95,7 +93,7 @@ async def check_all(services: Services) -> list[Finding]:
         checked("documents", lambda: _documents(services)),
         *_other_collections(services),
         checked("tools", lambda: _tools(services)),
-        *[await each for each in servers],
+        *[await _server(services, name) for name in services.toolbox.servers],
         checked("sessions", lambda: _sessions(services)),
         checked("memory", lambda: _memories(services)),
         *await _dead_turns(services),
@@ -103,7 +101,7 @@ async def check_all(services: Services) -> list[Finding]:
         *_lost_turns(services),
         checked("guardrails", lambda: _rules(services)),
         *[finding async for finding in _moderation(services)],
-        *[await each for each in models],
+        *[await _model(services, name) for name in _models(services)],
     ]
 
 

@@ -44,6 +44,13 @@ SESSION: dict[str, Any] = {
     " -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=15s",
 }
 
+# Nobody has run `unified-flow shared migrate`, or not since an update.
+_NO_TABLES = (
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedTable,
+)
+
 # What they say of a lost connection names the server; DatabaseAwayError says it once.
 for _name in ("psycopg", "psycopg.pool"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
@@ -138,9 +145,16 @@ class Database:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Raises DatabaseAwayError. The driver's words name host, user and more of the URL."""
+        """Raises DatabaseAwayError, and ConfigError where tables are missing or old. The driver's
+        words name host, user and more of the URL."""
         try:
             yield
+        except _NO_TABLES as exc:
+            raise ConfigError(
+                f"the tables in {self.named} are missing, or of an older version:"
+                f" {exc.diag.message_primary}",
+                hint="unified-flow shared migrate",
+            ) from exc
         except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as exc:
             if isinstance(exc, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
                 raise
