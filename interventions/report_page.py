@@ -96,6 +96,7 @@ def _hours(hours: float | None) -> str:
 
 
 _WIDE, _HIGH, _LEFT, _FOOT = 960, 240, 44, 24  # of the chart, and what its axes take
+_LABEL = 88  # how wide one gets, on a narrow screen
 
 
 def _over_time(found: Trends) -> Iterator[Element]:
@@ -126,7 +127,10 @@ def _over_time(found: Trends) -> Iterator[Element]:
     for number, bar in enumerate(bars):
         begins, x = since + number * step, _LEFT + number * step_wide
         if begins.timestamp() % labelled == 0:
-            chart.append(_node("text", f"{begins:{form}}", x=f"{x:.1f}", y=_HIGH - 6))
+            place = {"x": f"{x:.1f}"}
+            if x > _WIDE - _LABEL:
+                place = {"x": str(_WIDE), "text_anchor": "end"}
+            chart.append(_node("text", f"{begins:{form}}", y=_HIGH - 6, **place))
         foot = _HIGH - _FOOT
         for name, count in zip(SEVERITIES, bar, strict=True):
             if count:

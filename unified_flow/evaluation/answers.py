@@ -233,6 +233,8 @@ def summary(answers: Iterable[EvaluatedAnswer]) -> dict[str, Any]:
         values = [value for each in found if (value := measure.of(each)) is not None]
         if values:
             low, high = interval(values)
+            if name in QUALITY:  # none can be below 0 or above 1
+                low, high = max(0.0, low), min(1.0, high)
             measures[name] = _rounded(value=fmean(values), low=low, high=high) | {"n": len(values)}
     return {
         "questions": len(found),

@@ -69,6 +69,12 @@ def test_citations_count_where_there_are_some() -> None:
     assert found["gold_in_a_citation"]["value"] == 1.0
 
 
+def test_no_interval_of_a_share_goes_beyond_0_or_1() -> None:
+    measures = summary([answer(1, "In Oslo, they say.")])["measures"]
+    assert 0 < measures["f1"]["value"] < 1
+    assert (measures["f1"]["low"], measures["f1"]["high"]) == (0.0, 1.0)
+
+
 def test_what_a_turn_costs() -> None:
     found = summary([answer(1), answer(2, duration_ms=4000.0)])
     assert found["measures"]["seconds"]["value"] == 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -112,6 +113,16 @@ def _bars(seen: Page) -> int:
 def test_a_queue_in_which_nothing_failed_has_a_report(home: Path) -> None:
     text = Page(as_html(report(InterventionQueue(home), Window.MONTH, NOW))).text
     assert "Nothing failed in the last month" in text
+
+
+def test_a_label_at_the_right_edge_ends_there(home: Path) -> None:
+    """Begun at its bar, it would be cut."""
+    now = datetime(2026, 11, 23, 9, tzinfo=UTC)
+    page = as_html(report(InterventionQueue(home), Window.MONTH, now))
+    (end,) = re.findall(r"<text([^>]*)>23 Nov<", page)
+    assert 'x="960"' in end
+    assert 'text-anchor="end"' in end
+    assert "anchor" not in re.findall(r"<text([^>]*)>18 Nov<", page)[0]
 
 
 def test_the_command_writes_a_page_for_its_owner_alone(home: Path) -> None:
