@@ -130,7 +130,9 @@ def test_a_folder_that_is_gone_for_a_moment_costs_nothing_and_is_told(
     assert deleted.stdout.startswith("2 files deleted from the index")
     assert docs.is_dir()
     assert run("ask", "What is 17% of 2300?", home=home).returncode == 0
-    assert run("index", "--delete", docs, home=home).returncode == 1
+    again = run("index", "--delete", docs, home=home)
+    assert again.returncode == 1
+    assert "What is in it: unified-flow collections show" in again.stderr
 
 
 def test_doctor_looks_at_the_collections_that_are_not_in_force(home: Path, docs: Path) -> None:

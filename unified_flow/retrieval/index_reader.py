@@ -277,7 +277,8 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Sc
             shown = printable(str(root))
             raise RetrievalError(
                 f"{shown} is not in the document index",
-                hint=f"Add it: unified-flow index {shlex.quote(shown)}",
+                hint="What is in it: unified-flow collections show. To add it:"
+                f" unified-flow index {shlex.quote(shown)}",
             )
     files = connection.execute("SELECT root.path FROM root JOIN file USING (path)")
     folders = folders_of(roots)
