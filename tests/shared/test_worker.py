@@ -49,6 +49,8 @@ def test_a_worker_answers_what_is_asked_here(
     assert worker.wait(LIMIT_S) == 0
     listed = runner.invoke(app, ["workers", "--home", str(served_home)])
     assert listed.stdout == "0 workers\n"
+    resumed = runner.invoke(app, ["resume", "1", "--home", str(served_home)])
+    assert "no worker takes turns" in resumed.stderr
 
 
 def test_a_failure_is_raised_here_and_retried_on_a_worker(

@@ -77,6 +77,7 @@ def ask(
         from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
         from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.cli.recovery import note_dead_turns
+        from unified_flow.cli.worker import note_without_workers
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
 
@@ -86,7 +87,7 @@ def ask(
         if not quiet:
             note_dead_turns(flow.services)
             _warn_if_crowded(flow)
-            _warn_without_workers(flow)
+            note_without_workers(flow.services.home)
             note_undeclared(flow.services)
         with logged(flow.services.home):
             if batch is not None:
@@ -130,24 +131,6 @@ def _warn_if_crowded(flow: UnifiedFlow) -> None:
     if waiting >= CROWDED:
         most = flow.services.queue.limits.max_size
         note(f"warning: {waiting} of {most} interventions are open: interventions list")
-
-
-def _warn_without_workers(flow: UnifiedFlow) -> None:
-    """The question waits until there is one, however long."""
-    from unified_flow.errors import DatabaseAwayError
-    from unified_flow.stores import shared_database
-
-    database = shared_database(flow.services.home)
-    if database is None:
-        return
-    from unified_flow.shared.presence import workers_of
-
-    try:
-        workers = workers_of(database)
-    except DatabaseAwayError:
-        return  # the turn meets it again, and says so
-    if not workers:
-        note("no worker takes turns, so the question waits for one: unified-flow worker")
 
 
 def _stdin() -> str:
