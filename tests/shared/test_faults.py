@@ -127,7 +127,7 @@ def test_a_frozen_worker_is_fenced(
     """Its sessions are ended once it says nothing any more; when it wakes up it writes nothing."""
     gate = Gate(DRAFT)
     model_server.script = script(synthesis=gate)
-    first = start_worker()
+    first = start_worker("--drain", "5")  # DBOS may come back to its database later than that
     asked = asking()
     gate.wait_for_one()
     first.send_signal(signal.SIGSTOP)
