@@ -13,7 +13,12 @@ from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
 from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.servers.client import ServerClient
-from unified_flow.servers.connection_pool import is_loopback, new_transport, trusted_context
+from unified_flow.servers.connection_pool import (
+    SpreadTransport,
+    is_loopback,
+    new_transport,
+    trusted_context,
+)
 
 PORTS: set[int] = set()
 
@@ -126,9 +131,13 @@ def test_a_connection_that_broke_is_not_used_again(model_server: ModelServer) ->
 
     async def run() -> None:
         transport = new_transport(model_server.url)
+        assert isinstance(transport, SpreadTransport)
         async with httpx.AsyncClient(transport=transport) as client:
             for _ in range(3):
                 (await client.get(f"{model_server.url}/models")).raise_for_status()
+                async with asyncio.timeout(30):  # the server breaks it after its answer
+                    while not transport._free[-1].has_expired():
+                        await asyncio.sleep(0.01)
 
     asyncio.run(run())
     assert len(PORTS) == 3
