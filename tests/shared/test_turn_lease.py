@@ -78,6 +78,27 @@ def test_whose_turn_another_has_writes_nothing(writes: bool, database: Database)
     asyncio.run(run())
 
 
+def test_a_message_whose_turn_has_just_been_answered_has_no_other(database: Database) -> None:
+    """Sent again when its service was killed, it looked for an answer a moment too early."""
+
+    async def run() -> None:
+        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
+        for _ in range(2):
+            lease = await asking.create()
+            message = started(lease.turn_id).model_copy(update={"request_id": "r"})
+            await lease.append(message)
+            assert await lease.dispatch(streamed=False) == 1
+            await lease.release()
+            if (run := await worker.claim(1, 1)) is not None:
+                await run.append(DONE)
+                await run.release()
+        assert await asking.ids() == [1]
+        asking.close()
+        worker.close()
+
+    asyncio.run(run())
+
+
 def test_the_status_changes_with_the_last_line(database: Database) -> None:
     """In one transaction: no reader sees one without the other."""
 

@@ -67,8 +67,15 @@ _DISPATCH = f"""
         journal_version = %(version)s, message = coalesce(%(message)s, message),
         request_id = coalesce(%(request_id)s, request_id),
         user_id = coalesce(%(user_id)s, user_id), worker_id = NULL
-    WHERE turn_id = %(turn_id)s AND lines = %(lines)s
+    WHERE turn_id = %(turn_id)s AND lines = %(lines)s AND NOT EXISTS (
+        SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
+    )
     RETURNING {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' '), pg_advisory_unlock(%(lock)s)
+"""
+# It may have ended since whoever asks now looked for its answer.
+_FOLLOW_SAME = """
+    UPDATE turns SET followers = followers + 1
+    WHERE message = %(message)s AND (live OR status = 'answered') RETURNING turn_id
 """
 _IS_FULL = """
     SELECT count(*) >= %(most)s FROM (
@@ -275,13 +282,11 @@ class PostgresLease(ReportingLease):
 
         try:
             self._in_the_session_that_holds_it(work)
-        except UniqueViolation:
-            query = (
-                "UPDATE turns SET followers = followers + 1"
-                " WHERE live AND message = %(message)s RETURNING turn_id"
-            )
-            row = self._database.row(query, message=values["message"])
-            if row is None:  # it has ended just now
+        except (UniqueViolation, RunLostError) as exc:
+            row = self._database.row(_FOLLOW_SAME, message=values["message"])
+            if row is None and isinstance(exc, RunLostError):
+                raise
+            if row is None:  # it has failed just now
                 return self._dispatch(streamed)
             self._delete()
             return int(row[0])

@@ -30,6 +30,7 @@ CREATE TABLE turns (
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX turns_live_message ON turns (message) WHERE live;
+CREATE INDEX turns_message ON turns (message);
 CREATE INDEX turns_queued ON turns (turn_id) WHERE live AND status = 'queued';
 CREATE INDEX turns_request ON turns (request_id);
 
