@@ -48,7 +48,8 @@ _SAY = f"""
         (SELECT count(*) FROM workers WHERE worker_id != %(worker_id)s AND {_IS_DUE}),
         (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          JOIN workers ON application_name = worker_id AND datname = current_database()
-         WHERE seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
+         WHERE worker_id != %(worker_id)s
+         AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
 _TAKE = f"""
     UPDATE workers SET reaped_at = clock_timestamp()

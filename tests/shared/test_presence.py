@@ -1,0 +1,37 @@
+"""Who is counted among the workers, while the workers look after each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tests.shared.conftest import wait_until
+from unified_flow.shared.database import Database
+from unified_flow.shared.presence import Presence, workers_of
+
+
+@contextmanager
+def present(url: str, worker_id: str) -> Iterator[None]:
+    database = Database(url, "the database of the test")
+    database.program = worker_id
+    presence = Presence(database, worker_id, "the test", 1, lambda gone: None, lambda: None)
+    presence.begin()
+    try:
+        yield
+    finally:
+        presence.end()
+        database.close()
+
+
+def test_whoever_speaks_again_after_a_silence_is_a_worker_again(database: Database) -> None:
+    """As after a minute without the database, or of a machine that was suspended."""
+    with ExitStack() as both:
+        for name in ("one", "two"):
+            both.enter_context(present(database.url, name))
+        database.row("UPDATE workers SET seen_at = now() - interval '1 minute' RETURNING 1")
+        assert wait_until(
+            database, "SELECT bool_and(seen_at > now() - interval '5 seconds') FROM workers"
+        )
+        held = "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory'"
+        assert wait_until(database, held)
+        assert [each.worker_id for each in workers_of(database)] == ["one", "two"]
