@@ -8,20 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from interventions import home as places
 from interventions.entry import open_ones
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
-from interventions.home import (
-    PRIVATE_FILE_MODE,
-    PRIVATE_FOLDER_MODE,
-    archive_file,
-    error_log_folder,
-    error_logs,
-    lock_file,
-    queue_file,
-    state_folder,
-    sweep_temporary,
-    transitions_file,
-)
 from interventions.queue import InterventionQueue
 from interventions.recovery import recover
 from interventions.retry.contract import find_resumer, lost_turns
@@ -62,18 +51,18 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
 
 
 def _folders(home: Path) -> Iterator[Finding]:
-    for folder in (state_folder(home), error_log_folder(home)):
+    for folder in (places.state_folder(home), places.error_log_folder(home)):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         if (found := obstacle(existing)) is not None:
             yield Finding(str(found), fine=False, todo=found.hint)
 
 
 def _lock(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    path = lock_file(queue.home)
+    path = places.lock_file(queue.home)
     if path.exists():
         with FairLock(path).hold(min(queue.lock_timeout_s, 2.0)):
             if mend:  # as the next writer would; a link may lead to itself
-                sweep_temporary(Path(os.path.realpath(queue_file(queue.home))))
+                places.sweep_temporary(Path(os.path.realpath(places.queue_file(queue.home))))
     yield Finding("the lock is free")
 
 
@@ -84,7 +73,7 @@ def _queue(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
         return
     try:
         state = files.read()
-        folder = f"{state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
+        folder = f"{places.state_folder(queue.home)}/{UNUSABLE_PREFIX}*"
         wrong = [f"an entry cannot be read ({folder}): {why}" for _, why in state.unusable]
         wrong += [f"damaged queue file: {path.name}" for path in files.damaged_files()]
     except CorruptQueueError as error:
@@ -121,12 +110,12 @@ def _counted(state: QueueState) -> str:
 
 
 def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    folders = (state_folder(queue.home), error_log_folder(queue.home))
-    for path in (*folders, queue_file(queue.home), *_logs_of(queue.home)):
+    folders = (places.state_folder(queue.home), places.error_log_folder(queue.home))
+    for path in (*folders, places.queue_file(queue.home), *_logs_of(queue.home)):
         # A group that was given access keeps it.
         if not path.exists() or not path.stat().st_mode & 0o007:
             continue
-        mode = PRIVATE_FOLDER_MODE if path in folders else PRIVATE_FILE_MODE
+        mode = places.PRIVATE_FOLDER_MODE if path in folders else places.PRIVATE_FILE_MODE
         mended = False
         if mend:
             with suppress(OSError):  # of another user
@@ -137,7 +126,7 @@ def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 
 def _logs_of(home: Path) -> list[Path]:
-    return [archive_file(home), transitions_file(home), *error_logs(home)]
+    return [places.archive_file(home), places.transitions_file(home), *places.error_logs(home)]
 
 
 def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

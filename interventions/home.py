@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from functools import lru_cache
@@ -53,35 +54,22 @@ def kept_in(folder: str) -> frozenset[str]:
     return frozenset({STATE_FOLDER, LOG_FOLDER}) if is_home else frozenset()
 
 
-def state_folder(home: Path) -> Path:
-    return home / STATE_FOLDER
+def _at(*parts: str) -> Callable[[Path], Path]:
+    """A place in every home."""
+    return lambda home: home.joinpath(*parts)
 
 
-def queue_file(home: Path) -> Path:
-    return home / STATE_FOLDER / "intervention_queue.json"
-
-
-def lock_file(home: Path) -> Path:
-    """The lock that writers hold; any program may take it with plain `filelock`."""
-    return home / STATE_FOLDER / "intervention_queue.json.lock"
-
-
-def archive_file(home: Path) -> Path:
-    return home / STATE_FOLDER / "intervention_archive.jsonl"
-
-
-def transitions_file(home: Path) -> Path:
-    return home / STATE_FOLDER / "intervention_transitions.jsonl"
-
-
-def history_index(home: Path) -> Path:
-    """What `storage.history` derives from the archive, the journal and the logs."""
-    return home / STATE_FOLDER / "intervention_history.sqlite"
-
-
-def checked_file(home: Path) -> Path:
-    """What `storage.checked` knows to be whole."""
-    return home / STATE_FOLDER / "intervention_queue.checked"
+state_folder = _at(STATE_FOLDER)
+queue_file = _at(STATE_FOLDER, "intervention_queue.json")
+# Writers hold it; any program may take it with plain `filelock`.
+lock_file = _at(STATE_FOLDER, "intervention_queue.json.lock")
+archive_file = _at(STATE_FOLDER, "intervention_archive.jsonl")
+transitions_file = _at(STATE_FOLDER, "intervention_transitions.jsonl")
+# What `storage.history` derives from the archive, the journal and the logs.
+history_index = _at(STATE_FOLDER, "intervention_history.sqlite")
+# What was seen when nothing of the queue was lost (`storage.queue_file`).
+checked_file = _at(STATE_FOLDER, "intervention_queue.checked")
+error_log_folder = _at(LOG_FOLDER, "errors")
 
 
 def mark_of(path: Path) -> tuple[int, int, int] | None:
@@ -92,10 +80,6 @@ def mark_of(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def error_log_folder(home: Path) -> Path:
-    return home / LOG_FOLDER / "errors"
 
 
 def error_logs(home: Path, beginning: str = "") -> list[Path]:

@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
+import typing
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, TypedDict
 
 from interventions.entry import Entry
 
@@ -35,19 +27,19 @@ _TYPES = {str: "string", int: "integer", bool: "boolean", NoneType: "null"}
 
 
 def _schema(hint: Any) -> dict[str, Any]:
-    parts = get_args(hint)
-    if is_typeddict(hint):
-        fields = get_type_hints(hint, include_extras=True)
+    parts = typing.get_args(hint)
+    if typing.is_typeddict(hint):
+        fields = typing.get_type_hints(hint, include_extras=True)
         return {
             "description": " ".join((hint.__doc__ or "").split()),
             "type": "object",
             "properties": {name: _schema(kind) for name, kind in fields.items()},
             "required": [name for name in fields if name in hint.__required_keys__],
         }
-    origin = get_origin(hint)
-    if origin is Annotated:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
         return {**_schema(parts[0]), "format": parts[1]}
-    if origin in (Union, UnionType):
+    if origin in (typing.Union, UnionType):
         return {"anyOf": [_schema(part) for part in parts]}
     if origin is list:
         return {"type": "array", "items": _schema(parts[0])}

@@ -16,16 +16,7 @@ import typer
 
 from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_home, the_queue
-from interventions.cli.terminal import (
-    Code,
-    UsageError,
-    note,
-    paint,
-    say,
-    say_json,
-    say_painted,
-    say_to,
-)
+from interventions.cli.terminal import Code, UsageError
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
 from interventions.export import FormName, exported
 from interventions.plaintext import cells, fit, one_line
@@ -114,7 +105,7 @@ def _print(
     now = utc_now()
     if flags["as_jsonl"]:
         for entry in entries:
-            say_json(entry_view(entry, now), lines=True)
+            terminal.say_json(entry_view(entry, now), lines=True)
     elif flags["as_json"]:
         views = [entry_view(entry, now) for entry in entries]
         groups = [
@@ -125,13 +116,13 @@ def _print(
             }
             for group in grouped(entries)
         ]
-        say_json({"count": len(views), "interventions": views, "groups": groups})
+        terminal.say_json({"count": len(views), "interventions": views, "groups": groups})
     else:
         rows = single(entries) if flat else grouped(entries)
         home = the_home(flags["home"])
         for line in table(rows, terminal.width(), now, home) if rows else ():
-            say_painted(line)
-        note(remark)
+            terminal.say_painted(line)
+        terminal.note(remark)
 
 
 def show(
@@ -148,14 +139,16 @@ def show(
     journal = queue.journal(entry["id"])
     if as_json:
         view = entry_view(entry, now)
-        say_json({**view, "similar": [entry_view(e, now) for e in past], "journal": journal})
+        terminal.say_json(
+            {**view, "similar": [entry_view(e, now) for e in past], "journal": journal}
+        )
         return
     for section in describe(entry, past, journal, now, resumer=has_resumer()):
-        say_painted(paint(section.title, "bold"))
+        terminal.say_painted(terminal.paint(section.title, "bold"))
         for line in section.lines:
             shown = terminal.with_home(line) if section.kind is Kind.COMMANDS else line
-            say(f"  {shown}" if line else "")
-        say("")
+            terminal.say(f"  {shown}" if line else "")
+        terminal.say("")
 
 
 def export(
@@ -173,7 +166,7 @@ def export(
         raise typer.BadParameter("--json is another form than the one that is asked for")
     queue = the_queue(home)
     text = exported(queue, queue.find(intervention_id), form or "json", utc_now())
-    say_to(output, text)
+    terminal.say_to(output, text)
 
 
 def watch(
@@ -198,7 +191,7 @@ def watch(
     store = store_at(the_home(home))
     known = {} if everything else {entry["id"]: last_news(entry) for entry in read_entries(home)}
     printed = 0
-    note(f"watching the queue of {the_home(home)}")
+    terminal.note(f"watching the queue of {the_home(home)}")
     for _ in _changes(store):
         now = utc_now()
         for entry in wanted.select(read_entries(home), now):
@@ -206,10 +199,10 @@ def watch(
                 continue
             known[entry["id"]] = last_news(entry)
             if as_json:
-                say_json(entry_view(entry, now), lines=True)
+                terminal.say_json(entry_view(entry, now), lines=True)
             else:
                 for line in table(single([entry]), terminal.width(), now, the_home(home))[1:]:
-                    say_painted(line)
+                    terminal.say_painted(line)
             sys.stdout.flush()
             printed += 1
             if limit and printed >= limit:
@@ -253,14 +246,14 @@ def table(groups: list[Group], width: int, now: datetime, home: Path | None = No
         phase = max(4, sizes[4] - (_LEAST_ERROR - rest))
         rest, sizes[4] = rest + sizes[4] - phase, phase
     titles = [fit(column[0], size) for column, size in zip(shown, sizes, strict=True)]
-    lines = [paint("  ".join([*titles, "ERROR"]), "dim")]
+    lines = [terminal.paint("  ".join([*titles, "ERROR"]), "dim")]
     for group, row in zip(groups, values, strict=True):
         fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
-        fields[1] = paint(fields[1], group.first["severity"])
+        fields[1] = terminal.paint(fields[1], group.first["severity"])
         error = group.error.replace(f"{home}/", "") if home else group.error
         what = " ".join([*marks(group, now, new=group.is_new(now)), error])
         lines.append("  ".join([*fields, fit(what, rest).rstrip()]))
-        lines += [paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
+        lines += [terminal.paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
     return lines
 
 

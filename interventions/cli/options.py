@@ -200,7 +200,7 @@ def read_entries(home: Path | None) -> list[Entry]:
     """The entries; those of the file without loading what writing needs."""
     from interventions.cli.terminal import note
     from interventions.settings import SharedSettings, settings_of
-    from interventions.storage.checked import read_checked
+    from interventions.storage.queue_file import read_checked
 
     place = the_home(home)
     state = None if settings_of(place, SharedSettings).database_url_env else read_checked(place)

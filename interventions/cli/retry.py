@@ -16,20 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import click
 import typer
 
-from interventions.cli import options
-from interventions.cli.terminal import (
-    Code,
-    UsageError,
-    choose,
-    code_of,
-    is_asked,
-    note,
-    note_others,
-    report,
-    say,
-    say_json,
-    with_home,
-)
+from interventions.cli import options, terminal
+from interventions.cli.terminal import Code, UsageError
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
@@ -84,9 +72,9 @@ def retry_request(
     """As the options want it, with what a resumer can show and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
-        note(f"turn {entry['turn_id']} goes on at {phase}")
+        terminal.note(f"turn {entry['turn_id']} goes on at {phase}")
         differences = "; ".join(changed) or "nothing that is recorded"
-        note(f"changed since it stopped: {one_line(differences)}")
+        terminal.note(f"changed since it stopped: {one_line(differences)}")
 
     return contract.RetryRequest(
         entry["turn_id"],
@@ -98,7 +86,7 @@ def retry_request(
         by=flags["by"],
         via="cli",
         options=flags["of_resumer"],
-        ask=ask if is_asked() else None,
+        ask=ask if terminal.is_asked() else None,
         started=None if flags["as_json"] else started,
     )
 
@@ -111,21 +99,23 @@ def _retry_one(
         retried = retries.retry_entry(queue, request)
     except QueueError as error:
         if as_json:
-            refused = {"error": redact_text(str(error)), "hint": with_home(error.hint)}
-            say_json({**view, "resolved": False, "refused": refused})
+            refused = {"error": redact_text(str(error)), "hint": terminal.with_home(error.hint)}
+            terminal.say_json({**view, "resolved": False, "refused": refused})
         raise
     except KeyboardInterrupt:
-        note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
+        terminal.note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
         raise
     resolved, result = retried.resolved, retried.result
     say_result(entry, result, with_response=not as_json)
     if as_json:
         why_open = None if resolved else result.why_open
-        say_json({**view, "resolved": resolved, "result": result.as_dict(), "why_open": why_open})
+        terminal.say_json(
+            {**view, "resolved": resolved, "result": result.as_dict(), "why_open": why_open}
+        )
     elif resolved:
-        say(f"resolved {entry['id']} (verified)")
+        terminal.say(f"resolved {entry['id']} (verified)")
     if not resolved:
-        report(contract.StillOpenError(retried))
+        terminal.report(contract.StillOpenError(retried))
     if code := code_of_results([result], resolved=resolved):
         raise typer.Exit(code)
 
@@ -191,7 +181,7 @@ def retry_turns(
             raise UsageError(f"--canary: turn {canary} is not among the {len(turns)} that wait")
         turns = {canary: turns[canary]} | turns
     if not as_json and len(turns) > 1:
-        note(f"{len(turns)} turns wait for this fix; turn {next(iter(turns))} goes first")
+        terminal.note(f"{len(turns)} turns wait for this fix; turn {next(iter(turns))} goes first")
     outcomes, interrupted = retries.retry_all(
         turns,
         home,
@@ -204,16 +194,16 @@ def retry_turns(
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
         for outcome in outcomes:
             rows[outcome.status].append({"turn_id": outcome.turn_id, "what": outcome.what})
-        say_json(view | rows | {"interrupted": interrupted})
+        terminal.say_json(view | rows | {"interrupted": interrupted})
     else:
-        say(retries.tally(outcomes))
+        terminal.say(retries.tally(outcomes))
     if any(isinstance(outcome.error, NotFoundError) for outcome in outcomes):
-        note("a turn that is gone can never pass; which those are: interventions doctor")
+        terminal.note("a turn that is gone can never pass; which those are: interventions doctor")
     left = [one.turn_id for one in outcomes if one.status == "skipped" and one.error is None]
     if left and not interrupted:  # because the first one failed
-        note(f"is it that turn alone? another first: {again()} --canary {left[0]}")
+        terminal.note(f"is it that turn alone? another first: {again()} --canary {left[0]}")
     if interrupted:
-        note(f"interrupted; to go on: {again()}")
+        terminal.note(f"interrupted; to go on: {again()}")
         # Running turns are not waited for: their journals hold what they have done, and no lock
         # outlives this process.
         sys.stdout.flush()
@@ -227,11 +217,11 @@ def _takes_others(turns: Sequence[retries.WaitingTurn]) -> bool:
     """Whether to retry turns that failed with other failures. Nobody to ask means no."""
     holders = {turn.entry["id"]: turn.entry for turn in turns}
     count = f"{len(turns)} more turn{'s' if len(turns) > 1 else ''}"
-    note(f"{count} failed with other failures, for which this may be no fix:")
-    note_others(other_failures(holders.values()))
-    if is_asked():
-        return choose("retry them, too? [y/N]: ", ("yes", "no"), default="no") == "yes"
-    note("they are not tried; --yes takes them, too")
+    terminal.note(f"{count} failed with other failures, for which this may be no fix:")
+    terminal.note_others(other_failures(holders.values()))
+    if terminal.is_asked():
+        return terminal.choose("retry them, too? [y/N]: ", ("yes", "no"), default="no") == "yes"
+    terminal.note("they are not tried; --yes takes them, too")
     return False
 
 
@@ -245,38 +235,40 @@ def _code_of_all(outcomes: Sequence[retries.RetriedTurn]) -> Code:
     if any(isinstance(error, StorageError) for error in refused):
         return Code.QUEUE
     if refused and not any(outcome.status == "passed" for outcome in outcomes):
-        return code_of(refused[0])
+        return terminal.code_of(refused[0])
     return Code.DONE
 
 
 def _say_interrupted(running: int) -> None:
     if running:
         patience = f"for {running} turns that run, {retries.PATIENCE_S:.0f} s at most"
-        note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
+        terminal.note(f"interrupted: waiting {patience}; Ctrl-C again stops them now")
 
 
 def _show(outcome: retries.RetriedTurn, done: int, total: int) -> None:
-    note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {outcome.what}")
+    terminal.note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {outcome.what}")
 
 
 def say_result(entry: Entry, result: contract.RetryResult, *, with_response: bool = True) -> None:
     """What became of the turn, and the answer that it got, if it got one."""
     for line in retries.result_lines(entry, result):
-        note(line)
+        terminal.note(line)
     if result.failed and result.passed and result.intervention_id is not None:
-        note(f"  next: interventions show {short_id(result.intervention_id)}")
+        terminal.note(f"  next: interventions show {short_id(result.intervention_id)}")
     if result.response and with_response:
-        say(redact_for_asker(result.response))
+        terminal.say(redact_for_asker(result.response))
 
 
 def ask(call: contract.BegunCall) -> contract.CallDecision:
     """What to do about the call. Ctrl-C goes through; the end of input leaves it."""
     for line in str(call).splitlines():
-        note(line)
+        terminal.note(line)
     done = "treat it as [d]one, " if call.unfinished else ""
     question = f"[r]un it again, {done}or [l]eave the turn as it is? "
     decisions: dict[str, contract.CallDecision] = {"run": "again", "done": "done", "leave": "leave"}
-    return decisions[choose(question, [word for word in decisions if done or word != "done"])]
+    return decisions[
+        terminal.choose(question, [word for word in decisions if done or word != "done"])
+    ]
 
 
 def edit_text(name: str, text: str) -> str:

@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from interventions.cli import options
+from interventions.cli import options, terminal
 from interventions.cli.retry import code_of_results, retry_request, say_result
-from interventions.cli.terminal import (
-    UsageError,
-    code_of,
-    confirm,
-    note,
-    note_others,
-    report,
-    say,
-    say_json,
-)
+from interventions.cli.terminal import UsageError
 from interventions.entry import Entry, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
@@ -151,9 +142,9 @@ def assign(
     """Say who looks into it."""
     entry = options.the_queue(flags["home"]).assign(intervention_id, owner, **_change(flags))
     if flags["as_json"]:
-        say_json(entry_view(entry, utc_now()))
+        terminal.say_json(entry_view(entry, utc_now()))
     else:
-        say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
+        terminal.say(f"{entry['id']} is assigned to {one_line(entry['owner'] or 'nobody')}")
 
 
 def undo(
@@ -168,10 +159,10 @@ def undo(
         raise UsageError("--expected-version needs the ID whose version it is")
     line, entry = options.the_queue(flags["home"]).undo(intervention_id, **_change(flags))
     if flags["as_json"]:
-        say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
+        terminal.say_json({"undone": line, "intervention": entry_view(entry, utc_now())})
     else:
         when = ago(line["at"], utc_now())
-        say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {when}")
+        terminal.say(f"undone: {line['action']} of {entry['id']} by {one_line(line['by'])}, {when}")
 
 
 def _change(flags: options.ChangeFlags) -> ChangeOptions:
@@ -199,8 +190,10 @@ def each(
         try:
             done.append(one(name, **_change(flags)))
         except QueueError as error:
-            failed.append({"id": name, "error": str(error), "exit_code": int(code_of(error))})
-            report(error)
+            failed.append(
+                {"id": name, "error": str(error), "exit_code": int(terminal.code_of(error))}
+            )
+            terminal.report(error)
     if as_json:
         now = utc_now()
         shown: dict[str, Any] = {
@@ -209,10 +202,10 @@ def each(
         }
         if results:
             shown["results"] = {name: result.as_dict() for name, result in results.items()}
-        say_json(shown)
+        terminal.say_json(shown)
     else:
         for entry in done:
-            say(f"{past} {entry['id']}")
+            terminal.say(f"{past} {entry['id']}")
     if failed:
         raise typer.Exit(failed[0]["exit_code"])
 
@@ -228,7 +221,7 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
         raise UsageError("an empty query would mean all", hint="to mean them: --query is:open")
     matching = options.query_of([query or ""]).select(list(queue.entries()), utc_now())
     if not matching:
-        note("nothing matches")
+        terminal.note("nothing matches")
     return [entry["id"] for entry in worst_first(matching)]
 
 
@@ -245,6 +238,8 @@ def _confirm(queue: InterventionQueue, action: str, wanted: list[str], *, is_que
     what = f"{action} {count} ({short_ids(wanted, 10)})"
     if others:
         what += f" and what else {'it holds' if len(wanted) == 1 else 'they hold'}"
-        note(f"{count}, holding {len(others)} other failure{'s' if len(others) > 1 else ''}:")
-        note_others(others)
-    confirm(what)
+        terminal.note(
+            f"{count}, holding {len(others)} other failure{'s' if len(others) > 1 else ''}:"
+        )
+        terminal.note_others(others)
+    terminal.confirm(what)

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from interventions.entry import Entry, is_open, short_id
 from interventions.errors import ConflictError, QueueError
 from interventions.plaintext import one_line
-from interventions.retry.contract import (
-    ANSWERED_BEFORE,
-    FAILED,
-    Resumer,
-    RetriedEntry,
-    RetryRequest,
-    RetryResult,
-    done_with,
-    find_resumer,
-)
+from interventions.retry import contract
+from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.secrets.redaction import redact_text
 from interventions.view.groups import turns_of_others
 
@@ -37,7 +29,7 @@ PATIENCE_S = 5.0
 
 def retry_entry(
     queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
-) -> RetriedEntry:
+) -> contract.RetriedEntry:
     """Resume the turn, and resolve the entry that the request names, verified, if its phase has
     completed and no other turn needs it.
 
@@ -46,7 +38,7 @@ def retry_entry(
     turn cannot be resumed.
     """
     before = entry_to_retry(queue, request.intervention_id or "", expected_version)
-    resumer = find_resumer()
+    resumer = contract.find_resumer()
     try:
         result = retry(queue.home, request, resumer)
     except QueueError:
@@ -54,9 +46,9 @@ def retry_entry(
         if now["resolved_at"] is None:
             raise
         # An earlier run resumed the turn and died before it closed the entry; now it is closed.
-        return RetriedEntry(now, RetryResult(now["turn_id"], ANSWERED_BEFORE))
+        return contract.RetriedEntry(now, RetryResult(now["turn_id"], contract.ANSWERED_BEFORE))
     finally:
-        done_with(resumer)
+        contract.done_with(resumer)
     if result.solved:
         ended, by, via = result.status or "past the phase", request.by, request.via
         queue.close_retried([before["id"]], request.note, outcome=ended, by=by, via=via)
@@ -66,10 +58,10 @@ def retry_entry(
             f"{now['id']} was dismissed while its turn went on",
             hint=f"interventions show {short_id(now['id'])}",
         )
-    return RetriedEntry(now, result)
+    return contract.RetriedEntry(now, result)
 
 
-def retry(home: Path, request: RetryRequest, resumer: Resumer) -> RetryResult:
+def retry(home: Path, request: RetryRequest, resumer: contract.Resumer) -> RetryResult:
     """Resume the turn. Raises QueueError if it cannot be resumed."""
     if not request.turn_id:
         raise ConflictError(
@@ -84,7 +76,7 @@ def retry(home: Path, request: RetryRequest, resumer: Resumer) -> RetryResult:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the resumed turn raises is its failure
         what = f"{type(error).__name__}: {error}"
-        result = RetryResult(request.turn_id, FAILED, passed=False, message=what)
+        result = RetryResult(request.turn_id, contract.FAILED, passed=False, message=what)
     if not result.failed:
         return result
     what, *difference = map(_clean, (result.message or "it failed again", *result.difference))
@@ -127,7 +119,7 @@ def result_lines(entry: Entry, result: RetryResult) -> list[str]:
         where = _reported_in(result)
         past = f"{turn} got past {entry['phase']}, then failed in {result.phase} ({where})"
         lines.append(f"{past}: {(result.message or '')[:300]}")
-    elif result.status == ANSWERED_BEFORE:
+    elif result.status == contract.ANSWERED_BEFORE:
         lines.append(f"{turn} was answered before; what was left was to close {name}")
     elif result.status:
         where = result.resumed_at or entry["phase"]
@@ -229,7 +221,7 @@ def retry_all(
 
     done: list[RetriedTurn] = []
     left = dict.fromkeys(turns)  # by turn, in their order
-    resumer = find_resumer()
+    resumer = contract.find_resumer()
 
     def try_turn(turn_id: int) -> RetriedTurn:
         if stop():
@@ -259,7 +251,7 @@ def retry_all(
             futures[pool.submit(try_turn, turn_id)] = turn_id
         for future in as_completed(futures):
             report(future.result())
-        done_with(resumer)
+        contract.done_with(resumer)
         return done, False
     except KeyboardInterrupt:
         running = [future for future in futures if not future.cancel()]
@@ -278,7 +270,7 @@ def retry_all(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _retry_turn(home: Path, request: RetryRequest, resumer: Resumer) -> RetriedTurn:
+def _retry_turn(home: Path, request: RetryRequest, resumer: contract.Resumer) -> RetriedTurn:
     turn_id = request.turn_id
     try:
         result = retry(home, request, resumer)

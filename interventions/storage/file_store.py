@@ -6,27 +6,18 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
 from pathlib import Path
 
+from interventions import home as places
 from interventions.entry import Entry, Transition, short_ids
 from interventions.errors import CorruptQueueError, LockTimeoutError, QueueError, StorageError
-from interventions.home import (
-    give_to_owner,
-    lock_file,
-    mark_of,
-    open_temporary,
-    queue_file,
-    sweep_temporary,
-    sync_folder,
-)
 from interventions.settings import RetentionSettings, settings_of
 from interventions.storage import jsonl
-from interventions.storage.checked import look, note_checked, read_checked
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.group_commit import Letter, claim_letters, is_waiting, remove_letters
 from interventions.storage.history import History
@@ -38,8 +29,9 @@ from interventions.storage.queue_file import (
     content,
     decode,
     encode,
-    is_long,
-    may_have_more,
+    look,
+    note_checked,
+    read_checked,
     read_state,
     shortened,
     storage_error,
@@ -59,9 +51,9 @@ class FileStore(History):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self._retained_at = -inf
-        self._path = queue_file(home)
+        self._path = places.queue_file(home)
         self._target = str(self._path)  # where the file lies: a link to it stays one
-        self._lock = FairLock(lock_file(home))
+        self._lock = FairLock(places.lock_file(home))
         self._cache = _FileCache()
         self._read = (b"", QueueState())
         self._swept = False
@@ -90,10 +82,11 @@ class FileStore(History):
                 raise self._lost_error(again)
         if state is None:
             return QueueState()
-        return state._replace(entries=self._with_all_turns(state.entries))
+        entries = (with_all_turns(entry, self.turns_by_failure) for entry in state.entries)
+        return state._replace(entries=tuple(entries))
 
     def stamp(self) -> object:
-        return mark_of(self._path)
+        return places.mark_of(self._path)
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
@@ -148,7 +141,7 @@ class FileStore(History):
         kept, gone = self._kept(closed_before)
         if not gone:
             return 0
-        fd, temporary = open_temporary(self._archive)
+        fd, temporary = places.open_temporary(self._archive)
         try:
             with os.fdopen(fd, "wb") as new, self._archive.open("rb") as old:
                 found = os.fstat(old.fileno())
@@ -176,23 +169,20 @@ class FileStore(History):
         """The lock is held."""
         before = self._finish(self._current(restoring=restoring), again=True)
         if not self._swept:
-            sweep_temporary(Path(self._target))
+            places.sweep_temporary(Path(self._target))
             self._swept = True
         work = Transaction(before)
         yield work
         if work.state is before and not (work.to_journal or work.to_archive):
             return
         try:
-            archived = mark_of(self._archive) if work.to_archive else None
+            archived = places.mark_of(self._archive) if work.to_archive else None
             try:
-                whole = self._with_all_turns(work.to_archive)
+                whole = (with_all_turns(e, self.turns_by_failure) for e in work.to_archive)
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
-                entries = work.state.entries
-                if any(map(is_long, work.changed.values())):
-                    entries = tuple(shortened(e) if is_long(e) else e for e in entries)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
                 state = work.state._replace(
-                    entries=entries,
+                    entries=tuple(map(shortened, work.state.entries)),
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
                 )
@@ -207,14 +197,6 @@ class FileStore(History):
             self._cache = _FileCache()
             path = Path(error.filename) if error.filename else self._path
             raise storage_error("write", path, error) from error
-
-    def _with_all_turns(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        return tuple(
-            with_all_turns(entry, self.turns_by_failure(entry["id"]))
-            if may_have_more(entry)
-            else entry
-            for entry in entries
-        )
 
     def _finish(self, state: QueueState, *, again: bool = False) -> QueueState:
         """The state without those lines of the last change that are in the journal and in the
@@ -271,7 +253,7 @@ class FileStore(History):
     def _write(self, state: QueueState) -> None:
         data, lines = encode(state, self._cache.lines)
         folder = os.path.dirname(self._target)  # noqa: PTH120 - texts, for the cost of a Path
-        fd, temporary = open_temporary(self._target)
+        fd, temporary = places.open_temporary(self._target)
         try:
             if os.writev(fd, data) != sum(map(len, data)):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -279,7 +261,7 @@ class FileStore(History):
             if self._cache.found is not None:
                 _give(fd, found, self._cache.found)
             else:
-                give_to_owner(fd, folder)
+                places.give_to_owner(fd, folder)
             os.fsync(fd)
             os.replace(temporary, self._target)  # noqa: PTH105
         except BaseException:
@@ -290,7 +272,7 @@ class FileStore(History):
         # Kept open until the next write: an inode that is in use cannot be given to another file,
         # so the same inode, size and time mean the same content.
         self._cache = _FileCache(found, state, lines, fd)
-        sync_folder(folder)
+        places.sync_folder(folder)
 
     # What was lost
 

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from interventions import home as places
 from interventions.entry import (
     SEVERITIES,
     Entry,
@@ -27,17 +28,8 @@ from interventions.entry import (
     short_id,
     was_resolved,
 )
-from interventions.home import (
-    archive_file,
-    create_private,
-    error_log_folder,
-    error_logs,
-    history_index,
-    mark_of,
-    transitions_file,
-)
 from interventions.storage import jsonl
-from interventions.storage.queue_file import is_transition, reading
+from interventions.storage.queue_file import TurnsByFailure, is_transition, reading
 from interventions.storage.store import EntryFigures, FailureCount, figures_of
 from interventions.times import earlier, from_text, to_text, utc_now
 
@@ -89,9 +81,9 @@ class History:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._archive, self._journal = archive_file(home), transitions_file(home)
-        self._logs = error_log_folder(home)
-        self._index = _Index(history_index(home))
+        self._archive, self._journal = places.archive_file(home), places.transitions_file(home)
+        self._logs = places.error_log_folder(home)
+        self._index = _Index(places.history_index(home))
 
     def catch_up(self) -> None:
         """Index what is new of the archive: before the lock is taken, rather than under it."""
@@ -197,8 +189,7 @@ class History:
         rows = self._rows(sql, files=self._files("emergency_"))
         return {turn for (turns,) in rows for turn in _numbers(turns)}
 
-    def turns_by_failure(self, intervention_id: str) -> list[tuple[str, list[int]]]:
-        """(fingerprint, turns) of each failure that this entry holds, the oldest first."""
+    def turns_by_failure(self, intervention_id: str) -> TurnsByFailure:
         sql = (
             "SELECT fingerprint, turns FROM failure WHERE holder = ? AND log IS NOT NULL"
             " ORDER BY log, at"
@@ -263,7 +254,7 @@ class History:
         with reading(self._archive.parent):
             files = self._files() if files is None else files
             # An index outlives the files that it was made of.
-            if not (any(map(mark_of, files)) or self._index.path.exists()):
+            if not (any(map(places.mark_of, files)) or self._index.path.exists()):
                 return []
             while True:
                 try:
@@ -274,13 +265,13 @@ class History:
 
     def _archive_rows(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
         """Asked by every put: a look at the logs would cost more than the put."""
-        known = mark_of(self._archive) is not None
+        known = places.mark_of(self._archive) is not None
         return self._rows(sql, *arguments, files=(self._archive,)) if known else []
 
     def _files(self, logs: str = "") -> list[Path]:
         """With the logs whose names begin so."""
         with reading(self._logs):
-            return [*error_logs(self._home, logs), self._journal, self._archive]
+            return [*places.error_logs(self._home, logs), self._journal, self._archive]
 
     def _entries(self, places: Sequence[Sequence[Any]]) -> Iterator[Entry]:
         for record in self._lines(self._archive, places):
@@ -300,7 +291,7 @@ class History:
     def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
         connection = self._index.connection()
         run = connection.execute
-        if not all(_known(run, path)[0] == mark_of(path) for path in files):
+        if not all(_known(run, path)[0] == places.mark_of(path) for path in files):
             with connection:
                 run("BEGIN IMMEDIATE")
                 if not all(self._read_on(run, path) for path in files):
@@ -312,7 +303,7 @@ class History:
 
     def _read_on(self, run: _Run, path: Path) -> bool:
         """Index its new lines; False if it is not the file that was indexed so far."""
-        mark, (known, read_to, ending) = mark_of(path), _known(run, path)
+        mark, (known, read_to, ending) = places.mark_of(path), _known(run, path)
         if mark is None or known == mark:
             # An old log may be removed.
             return known == mark or path.parent == self._logs
@@ -472,7 +463,7 @@ class _Index(threading.local):
 def _opened(path: Path | None) -> _Connection:
     if path is not None:
         with suppress(OSError):  # SQLite says so, too
-            create_private(path)
+            places.create_private(path)
     # Each thread has its own; what is left of one that has ended, another may close.
     connection = sqlite3.connect(
         path or ":memory:",

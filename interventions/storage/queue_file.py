@@ -13,12 +13,13 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints, is_typeddict
 
+from interventions import home as places
 from interventions.entry import Entry, MergedFailure, Transition, complete
 from interventions.errors import CorruptQueueError, StorageError
 from interventions.storage import jsonl
@@ -35,6 +36,8 @@ MOST_IN_FILE, KEPT = 200, 100
 _NOTHING: dict[str, Any] = {}
 # The line of each entry; entries are never changed in place, so identity tells.
 Lines = dict[int, tuple[Entry, bytes]]
+# The fingerprint and the turns of each failure that an entry holds, the oldest first.
+TurnsByFailure = list[tuple[str, list[int]]]
 
 
 class LogLine(NamedTuple):
@@ -248,12 +251,10 @@ def may_have_more(entry: Entry) -> bool:
     return len(entry["turns"]) >= KEPT
 
 
-def is_long(entry: Entry) -> bool:
-    return len(entry["turns"]) > MOST_IN_FILE
-
-
 def shortened(entry: Entry) -> Entry:
-    """With its latest turns alone."""
+    """With its latest turns alone, if it has more than the file takes."""
+    if len(entry["turns"]) <= MOST_IN_FILE:
+        return entry
     kept = entry["turns"][-KEPT:]
     rows: list[MergedFailure] = [
         {**row, "turns": [turn for turn in row["turns"] if turn in kept]} if "turns" in row else row
@@ -262,12 +263,14 @@ def shortened(entry: Entry) -> Entry:
     return {**entry, "turns": kept, "merged": rows}
 
 
-def with_all_turns(entry: Entry, failures: Iterable[tuple[str, list[int]]]) -> Entry:
-    """From the fingerprint and the turns of each failure that it holds, the oldest first."""
+def with_all_turns(entry: Entry, failures_of: Callable[[str], TurnsByFailure]) -> Entry:
+    """With those that are in the log alone, which `failures_of` its id has."""
+    if not may_have_more(entry):
+        return entry
     turns: list[int] = []
     by_row: dict[str, list[int]] = defaultdict(list)
     rows = {row.get("fingerprint") or "" for row in entry["merged"]}
-    for fingerprint, found in failures:
+    for fingerprint, found in failures_of(entry["id"]):
         others = [turn for turn in found if turn != entry["turn_id"]]
         turns += others
         if fingerprint != entry["fingerprint"]:
@@ -282,3 +285,48 @@ def with_all_turns(entry: Entry, failures: Iterable[tuple[str, list[int]]]) -> E
 def _each_once(turns: list[int]) -> list[int]:
     """A turn that failed again stands where it failed last."""
     return list(dict.fromkeys(reversed(turns)))[::-1]
+
+
+def read_checked(home: Path) -> QueueState | None:
+    """The queue, if all is as it was when nothing of it was lost, and all of it is in its file: its
+    readers need no index of the logs. Raises StorageError."""
+    seen = look(home)
+    if not seen or seen != _noted(home):
+        return None
+    state = read_state(places.queue_file(home))
+    return None if state is None or any(map(may_have_more, state.entries)) else state
+
+
+def look(home: Path) -> bytes:
+    """All that says what should be in the queue, as it is now; empty if there is no queue file.
+
+    By the time of the last change of each file, which a copy or a new mode changes, too."""
+    try:
+        rows = [_row(path) for path in (places.queue_file(home), *places.error_logs(home))]
+        for path in (places.archive_file(home), places.transitions_file(home)):
+            with suppress(FileNotFoundError):
+                rows.append(_row(path))
+    except OSError:
+        return b""
+    return "\n".join(rows).encode("utf-8", "surrogateescape")
+
+
+def _row(path: Path) -> str:
+    found = os.stat(path)  # noqa: PTH116 - of every log, by every command
+    return f"{path.name} {found.st_ino} {found.st_size} {found.st_ctime_ns}"
+
+
+def note_checked(home: Path, seen: bytes) -> None:
+    """Of what was seen nothing was lost. Who may not write it checks again."""
+    if seen and seen != _noted(home):
+        with suppress(OSError):
+            fd = places.open_private(places.checked_file(home), os.O_WRONLY | os.O_TRUNC)
+            with os.fdopen(fd, "wb") as file:
+                file.write(seen)
+
+
+def _noted(home: Path) -> bytes | None:
+    try:
+        return places.checked_file(home).read_bytes()
+    except OSError:
+        return None

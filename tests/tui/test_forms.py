@@ -16,7 +16,7 @@ from textual.widgets import Button
 from interventions import InterventionQueue
 from interventions.entry import is_snoozed, short_id
 from interventions.home import lock_file
-from interventions.retry import contract, retries
+from interventions.retry import contract
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import from_text, utc_now
 from monitor.app import Monitor
@@ -88,7 +88,7 @@ async def test_a_retry_of_all_takes_others_only_if_asked(
             turns.append(request.turn_id)
             return RetryResult(request.turn_id, "answered")
 
-    monkeypatch.setattr(retries, "find_resumer", Resumer)
+    monkeypatch.setattr(contract, "find_resumer", Resumer)
     async with monitor().run_test(size=(120, 36)) as pilot:
         await pilot.press("g", "t")
         await until(pilot, lambda: "All 2 alike" in text(pilot))

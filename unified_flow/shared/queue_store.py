@@ -18,13 +18,7 @@ from interventions.entry import Entry, complete
 from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.jsonl import decode
-from interventions.storage.queue_file import (
-    QueueState,
-    is_long,
-    may_have_more,
-    shortened,
-    with_all_turns,
-)
+from interventions.storage.queue_file import QueueState, shortened, with_all_turns
 from interventions.storage.store import Admit, Limits, PutResult, Transaction
 from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.shared.database import (
@@ -92,14 +86,9 @@ class QueueStore(QueueHistory):
             dropped, admitted = dict[str, int](), dict[str, int]()
             for kind, name, count in connection.execute(_COUNTS):
                 (dropped if kind == "dropped" else admitted)[name] = count
-            entries = tuple(map(self._with_all_turns, state.entries))
-        return state._replace(entries=entries, dropped=dropped, admitted=admitted)
-
-    def _with_all_turns(self, entry: Entry) -> Entry:
-        """As in the queue file, the row of an entry has only its latest turns."""
-        if not may_have_more(entry):
-            return entry
-        return with_all_turns(entry, self.turns_by_failure(entry["id"]))
+            entries = (with_all_turns(entry, self.turns_by_failure) for entry in state.entries)
+            state = state._replace(entries=tuple(entries))
+        return state._replace(dropped=dropped, admitted=admitted)
 
     def _state(self, connection: Connection) -> QueueState:
         """Without the counts, to which a transaction adds its own."""
@@ -152,7 +141,8 @@ class QueueStore(QueueHistory):
                 work = Transaction(before)
                 yield work
             if work.state is not before or work.to_journal or work.to_archive:
-                add_archived(connection, map(self._with_all_turns, work.to_archive))
+                whole = (with_all_turns(e, self.turns_by_failure) for e in work.to_archive)
+                add_archived(connection, whole)
                 add_transitions(connection, work.to_journal)
                 write_state(connection, before, work.state)
 
@@ -222,10 +212,7 @@ def write_state(connection: Connection, before: QueueState, after: QueueState) -
     values = {
         "gone": [storable(name) for name in was if name not in now],
         "ids": list(map(storable, new)),
-        "entries": [
-            encoded(complete(shortened(entry) if is_long(entry) else entry))
-            for entry in new.values()
-        ],
+        "entries": [encoded(complete(shortened(entry))) for entry in new.values()],
         "kinds": [kind for kind, _, _ in counts],
         "names": [name for _, name, _ in counts],
         "counts": [count for _, _, count in counts],

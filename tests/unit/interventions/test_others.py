@@ -14,7 +14,7 @@ from interventions import InterventionQueue
 from interventions.admission.notifications import message
 from interventions.cli import app
 from interventions.entry import complete
-from interventions.retry import contract, retries
+from interventions.retry import contract
 from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.times import utc_now
 from interventions.view.groups import grouped, marks, other_failures, single, turns_of_others
@@ -169,7 +169,7 @@ def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             turns.append(request.turn_id)
             return RetryResult(request.turn_id, "answered")
 
-    monkeypatch.setattr(retries, "find_resumer", Resumer)
+    monkeypatch.setattr(contract, "find_resumer", Resumer)
     monkeypatch.setattr(contract, "find_resumer", Resumer)
     return turns
 
