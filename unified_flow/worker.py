@@ -33,6 +33,7 @@ from unified_flow.turns.events import (
     AnyEvent,
     HistoryRead,
     TurnCompleted,
+    TurnInterrupted,
     TurnResumed,
     TurnStarted,
     TurnTakenOver,
@@ -91,6 +92,10 @@ class Worker:
         if turn.status == "failed":  # killed between the failure of the last phase and the end
             ended = TurnCompleted(status="answered", saved=False, duration_ms=0.0)
             await ledger.record(ended)
+            return ledger.turn
+        if not lease.followed:  # they left just before the worker of this run died
+            left = TurnInterrupted(phase=turn.running, reason="CancelledError")
+            await ledger.record(left)
             return ledger.turn
         first = _is_first(events)
         run = await self._prepared(turn, first=first)

@@ -145,6 +145,30 @@ def test_a_frozen_worker_is_fenced(
     assert set(completed(served_home).values()) == {1}
 
 
+def test_a_turn_that_was_left_as_its_worker_died_has_ended(
+    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, database: Database
+) -> None:
+    """The worker cannot notice any more that nobody waits for the answer."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    first = start_worker()
+
+    async def ask_and_leave() -> None:
+        asked = asyncio.create_task(client.process("s", QUESTION))
+        await asyncio.to_thread(gate.wait_for_one)
+        first.send_signal(signal.SIGSTOP)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+
+    asyncio.run(within(ask_and_leave()))
+    first.kill()
+    gate.open.set()
+    start_worker()
+    assert wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
+    assert model_server.phases.count("synthesis") == 1
+
+
 def test_a_drained_worker_ends_its_turns_and_begins_none(
     asking: Asking, start_worker: StartWorker, model_server: ModelServer, served_home: Path
 ) -> None:

@@ -62,12 +62,12 @@ class TurnFollower:
         run = await self._store.leave(turn_id)
         if run is None:
             return
-        await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
         with suppress(OSError):  # a worker is at it, which notices within a second
             lease = await self._store.claim(turn_id, run, wait=False)
             if lease is not None:
                 await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
                 await lease.release()
+        await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
 
     def close(self) -> None:
         if self._listener is not None:

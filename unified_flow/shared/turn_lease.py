@@ -116,8 +116,9 @@ def ends_run(event: AnyEvent) -> bool:
 
 
 class PostgresLease(ReportingLease):
-    """`lines` are those in the database; `live`, `run` and `streamed` are how the turn stood.
-    `max_queued` and `worker_id` are the store's; `leave` is told when the session is free."""
+    """`lines` are those in the database; `live`, `run`, `streamed` and `followed` (somebody waits
+    for the answer) are how the turn stood. `max_queued` and `worker_id` are the store's;
+    `leave` is told when the session is free."""
 
     def __init__(
         self,
@@ -130,6 +131,7 @@ class PostgresLease(ReportingLease):
         live: bool,
         run: int,
         streamed: bool,
+        followed: bool,
         max_queued: int | None,
         worker_id: str | None,
     ) -> None:
@@ -138,6 +140,7 @@ class PostgresLease(ReportingLease):
         self.live = live
         self.run = run
         self.streamed = streamed
+        self.followed = followed
         self._session = session
         self._database = database
         self._leave = leave

@@ -120,7 +120,10 @@ class PostgresTurnStore(TurnStore):
         if not self.database.waiting(partial(session.try_lock, key)):
             self.keep(session)
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
-        query = "SELECT lines, live, run, streamed FROM turns WHERE turn_id = %(turn_id)s"
+        query = (
+            "SELECT lines, live, run, streamed, followers > 0 FROM turns"
+            " WHERE turn_id = %(turn_id)s"
+        )
         row = self.database.row(query, turn_id=turn_id)
         if row is None:
             session.unlock(key)
@@ -135,6 +138,7 @@ class PostgresTurnStore(TurnStore):
             live=row[1],
             run=row[2],
             streamed=row[3],
+            followed=row[4],
             max_queued=self.max_queued,
             worker_id=self.worker_id,
         )
@@ -258,11 +262,15 @@ class PostgresTurnStore(TurnStore):
         row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
         return int(row[0]) if row and row[0] is not None else None
 
-    def queue_of(self, turn_id: int) -> str:
-        """Where the turn waits for a worker that can read its journal."""
-        query = "SELECT journal_version FROM turns WHERE turn_id = %(turn_id)s"
-        row = self.database.row(query, turn_id=turn_id)
-        return queue_name(row[0] if row else VERSION)
+    def queue_of(self, turn_id: int) -> tuple[str, int]:
+        """Where the turn waits for a worker that can read its journal; and the number of its run
+        that is live, or 0."""
+        query = (
+            "SELECT journal_version, CASE WHEN live THEN run ELSE 0 END FROM turns"
+            " WHERE turn_id = %(turn_id)s"
+        )
+        version, run = self.database.row(query, turn_id=turn_id) or (VERSION, 0)
+        return queue_name(version), run
 
     def close(self) -> None:
         for session in (self._shared, *self._idle):

@@ -117,23 +117,26 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
         )
 
 
-def requeue(workers: Collection[str], queue_of: Callable[[int], str]) -> list[str]:
+def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> list[str]:
     """Give the runs of workers that are gone to others; which they are. `queue_of` says in which
-    queue a turn is now: the worker may have been of a newer version."""
+    queue a turn is now, for the worker may have been of a newer version, and which run of it is
+    live: one that was cancelled is, if the worker has not noticed any more."""
     from dbos import DBOS
 
-    found = [
-        each.workflow_id
-        for each in DBOS.list_workflows(
-            status="PENDING", executor_id=list(workers), load_input=False, load_output=False
-        )
-    ]
     by_queue: dict[str, list[str]] = {}
-    for each in found:
-        by_queue.setdefault(queue_of(int(each.split("-")[1])), []).append(each)
+    for each in DBOS.list_workflows(
+        status=["PENDING", "CANCELLED"],
+        executor_id=list(workers),
+        load_input=False,
+        load_output=False,
+    ):
+        turn_id, run = map(int, each.workflow_id.split("-")[1:])
+        name, live = queue_of(turn_id)
+        if each.status == "PENDING" or run == live:
+            by_queue.setdefault(name, []).append(each.workflow_id)
     for name, ids in by_queue.items():
         DBOS.resume_workflows(ids, queue_name=name)
-    return found
+    return [each for ids in by_queue.values() for each in ids]
 
 
 def forget_ended() -> None:
