@@ -1,6 +1,6 @@
-"""Which workers there are: each holds an advisory lock that ends with it, and says that it lives.
+"""Which workers there are: one lives while it has a session in the database, and says that it does.
 
-Every worker looks after the others. The runs of one whose lock is gone are given to others; the
+Every worker looks after the others. The runs of one without a session are given to others; the
 sessions of one that says nothing any more, as it is frozen or its machine is gone, are ended first,
 which frees its locks.
 """
@@ -18,25 +18,24 @@ from time import monotonic
 from psycopg.rows import class_row
 
 from unified_flow.errors import DatabaseAwayError
-from unified_flow.shared.database import Database
-from unified_flow.shared.lock_session import HELD_KEYS, LockSession
+from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.lock_session import LockSession
 from unified_flow.turns.events import VERSION
 
 logger = logging.getLogger(__name__)
 
-WORKER_LOCK = 3 << 48  # and a number made of its id
 LOOK_S = 0.5
 SILENT_S = 8.0
 # The sessions of all workers end at once when the database restarts: each has time to come back.
 GRACE_S = 2.0
-
 AGAIN_S = 10.0  # whoever gave the runs of a worker to others may have died over it
 FORGOTTEN_S = 3600.0
 TIDY_S = 300.0
 
-_KEY = f"({WORKER_LOCK} + (hashtextextended(worker_id, 0) & {(1 << 48) - 1}))"
-_IS_LOCKED = f"{_KEY} IN ({HELD_KEYS})"
-_IS_DUE = f"""NOT {_IS_LOCKED}
+_LIVES = """worker_id IN (
+    SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
+)"""
+_IS_DUE = f"""NOT {_LIVES}
     AND coalesce(reaped_at < clock_timestamp() - make_interval(secs => {AGAIN_S}), true)"""
 _SAY = f"""
     WITH said AS (
@@ -45,20 +44,18 @@ _SAY = f"""
         ON CONFLICT (worker_id) DO UPDATE SET seen_at = clock_timestamp(), draining = %(draining)s
     )
     SELECT
-        (SELECT count(*) FROM workers WHERE worker_id != %(worker_id)s AND {_IS_DUE}),
+        (SELECT count(*) FROM workers WHERE {_IS_DUE}),
         (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          JOIN workers ON application_name = worker_id AND datname = current_database()
          WHERE worker_id != %(worker_id)s
          AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
 _TAKE = f"""
-    UPDATE workers SET reaped_at = clock_timestamp()
-    WHERE worker_id != %(worker_id)s AND {_IS_DUE} RETURNING worker_id
+    UPDATE workers SET reaped_at = clock_timestamp() WHERE {_IS_DUE} RETURNING worker_id
 """
-_MINE = f"SELECT {_KEY} FROM workers WHERE worker_id = %(worker_id)s"
 _LEAVE = "DELETE FROM workers WHERE worker_id = %(worker_id)s RETURNING 1"
 _FORGET = f"""
-    DELETE FROM workers WHERE NOT {_IS_LOCKED}
+    DELETE FROM workers WHERE NOT {_LIVES}
     AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S}) RETURNING 1
 """
 
@@ -87,7 +84,7 @@ class Presence:
         self._lost = lost
         self._tidy = tidy
         self._tidy_at = monotonic() + TIDY_S
-        self._key = 0
+        self._looked_in: Connection | None = None
         self._grace_ends_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="presence")
@@ -105,9 +102,7 @@ class Presence:
         self._ended.set()
         self._thread.join()
         with suppress(DatabaseAwayError):
-            self._session.one(
-                "DELETE FROM workers WHERE worker_id = %(worker_id)s RETURNING 1", self._values
-            )
+            self._session.one(_LEAVE, self._values)
         self._session.close()
 
     def _run(self) -> None:
@@ -126,11 +121,8 @@ class Presence:
             self._tidy_at = monotonic() + TIDY_S
             # It may take longer than others wait for a word of this worker.
             threading.Thread(target=self._tidy, daemon=True, name="tidy").start()
-        if not self._key:
-            self._key = self._session.one(
-                f"SELECT {_KEY} FROM workers WHERE worker_id = %(worker_id)s", self._values
-            )[0]
-        if not self._session.holds(self._key) and self._session.try_lock(self._key):
+        before, self._looked_in = self._looked_in, self._session.connection
+        if before not in (None, self._looked_in):
             self._grace_ends_at = monotonic() + GRACE_S
         if not due or monotonic() < self._grace_ends_at:
             return
@@ -161,7 +153,7 @@ def workers_of(database: Database) -> list[WorkerRow]:
                 SELECT turn_id FROM turns WHERE live AND turns.worker_id = workers.worker_id
                 ORDER BY turn_id
             ) AS running
-        FROM workers WHERE {_IS_LOCKED} ORDER BY started_at
+        FROM workers WHERE {_LIVES} ORDER BY started_at
     """
     with database.connection() as connection:
         cursor = connection.cursor(row_factory=class_row(WorkerRow))
