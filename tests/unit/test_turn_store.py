@@ -92,6 +92,7 @@ def begun(phase: str) -> PhaseStarted:
     )
 
 
+RUNNER = Runner(user="u", host="h", pid=1)
 STOPPED = TurnInterrupted(phase=None, reason="Ctrl-C")
 
 
@@ -261,18 +262,34 @@ async def test_one_task_at_a_time_answers_a_message(store: TurnStore) -> None:
 
 @loop
 async def test_who_is_cancelled_leaves_the_turn_to_the_next(store: TurnStore) -> None:
+    first = started(1)
+    message = "\0".join((first.session_id, first.request_id, first.user_id, first.question))
+    begun: list[int] = []
+
     async def answer() -> None:
-        async with store.delivery("m") as delivery:
-            delivery.begins(7)
-            await asyncio.sleep(60)
+        async with store.delivery(message) as delivery:
+            lease = await store.create()
+            await lease.append(first)
+            delivery.begins(lease.turn_id)
+            begun.append(lease.turn_id)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await lease.append(STOPPED)
+                await lease.release()
 
     task = asyncio.create_task(answer())
-    await asyncio.sleep(0.01)
+    while not begun:
+        await asyncio.sleep(0.01)
     task.cancel()
     await asyncio.wait({task})
-    for left in (7, None):
-        async with store.delivery("m") as delivery:
-            assert delivery.begun == left
+    async with store.delivery(message) as delivery:
+        assert delivery.begun == begun[0]
+        lease = await store.open(begun[0])
+        await lease.append(TurnTakenOver(runner=RUNNER, config_digest="c"))
+        await lease.release()
+    async with store.delivery(message) as delivery:
+        assert delivery.begun is None
     with suppress(ZeroDivisionError):
         async with store.delivery("m") as delivery:
             delivery.begins(8)
@@ -327,7 +344,7 @@ def test_a_turn_that_is_taken_over_keeps_its_counters() -> None:
     turn = replace(
         fold([started(1), begun("planner")]), counters=Counters(planning=4, model_calls=24)
     )
-    runner = Runner(user="u", host="h", pid=1)
+    runner = RUNNER
     taken = apply(turn, TurnTakenOver(runner=runner, config_digest="c"))
     assert (taken.counters, taken.taken_over, taken.runner) == (turn.counters, 1, runner)
     assert (taken.status, taken.stopped_in) == ("running", "planner")

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from time import monotonic, sleep
 from typing import Any, Literal, TypeVar
 
 from psycopg.errors import UniqueViolation
@@ -37,7 +36,6 @@ from unified_flow.turns.store import ReportingLease, RunLostError
 T = TypeVar("T")
 
 TURN_LOCK = 1 << 48  # and the turn's number
-AGAIN_S = 0.2
 CHANNEL = "turns"
 BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
@@ -50,13 +48,16 @@ _ADD = """
         WHERE turn_id = %(turn_id)s AND lines = %(lines)s
     )
 """
+_NAMES = ", ".join(
+    f"{name} = coalesce(%({name})s, {name})" for name in ("message", "request_id", "user_id")
+)
 # Lines, the status that they leave, and the news of it are one.
 _WRITE = f"""
     {_ADD}
     UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
         status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
         journal_version = greatest(journal_version, %(version)s),
-        worker_id = coalesce(%(worker_id)s, worker_id)
+        worker_id = coalesce(%(worker_id)s, worker_id), {_NAMES}
     WHERE turn_id = %(turn_id)s AND lines = %(lines)s
     RETURNING pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
 """
@@ -64,9 +65,7 @@ _DISPATCH = f"""
     {_ADD}
     UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
         status = 'queued', live = true, run = run + 1, followers = 1, streamed = %(streamed)s,
-        journal_version = %(version)s, message = coalesce(%(message)s, message),
-        request_id = coalesce(%(request_id)s, request_id),
-        user_id = coalesce(%(user_id)s, user_id), worker_id = NULL
+        journal_version = %(version)s, worker_id = NULL, {_NAMES}
     WHERE turn_id = %(turn_id)s AND lines = %(lines)s AND NOT EXISTS (
         SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
     )
@@ -84,10 +83,20 @@ _IS_FULL = """
 """
 
 
-def message_of(first: TurnStarted) -> str:
-    """The same for a message that is delivered again."""
-    told = (first.session_id, first.request_id, first.user_id, first.question)
-    return sha256("\0".join(told).encode(errors="surrogatepass")).hexdigest()
+def digest_of(message: str) -> str:
+    return sha256(message.encode(errors="surrogatepass")).hexdigest()
+
+
+def names_of(event: AnyEvent) -> dict[str, str | None]:
+    """What a turn is found by, if it begins so; `message` is the same for one delivered again."""
+    if not isinstance(event, TurnStarted):
+        return {"message": None, "request_id": None, "user_id": None}
+    told = (event.session_id, event.request_id, event.user_id, event.question)
+    return {
+        "message": digest_of("\0".join(told)),
+        "request_id": storable(event.request_id),
+        "user_id": storable(event.user_id),
+    }
 
 
 def status_after(event: AnyEvent) -> str | None:
@@ -197,19 +206,13 @@ class PostgresLease(ReportingLease):
     def _in_the_session_that_holds_it(self, work: Callable[[], None]) -> None:
         """`work` writes what waits. If the session ends, it is done again in the next one, unless
         somebody else has the turn or has written it: RunLostError. Raises DatabaseAwayError."""
-        ends_at = monotonic() + self._database.patience_s
-        while True:
-            try:
-                with self._session.guard:
-                    if self._session.holds(self._key):
-                        work()
-                        break
-                    if self._regained():
-                        break
-            except DatabaseAwayError:
-                if monotonic() > ends_at:
-                    raise
-                sleep(AGAIN_S)
+
+        def once() -> None:
+            with self._session.guard:
+                if self._session.holds(self._key) or not self._regained():
+                    work()
+
+        self._database.waiting(once)
         self.lines += len(self._waiting)
         self._waiting.clear()
 
@@ -248,6 +251,7 @@ class PostgresLease(ReportingLease):
             "stops": any(map(ends_run, events)),
             "version": VERSION if any(isinstance(event, BEGINS) for event in events) else 0,
             "worker_id": self._worker_id,
+            **names_of(events[0]),
         }
 
     async def dispatch(self, *, streamed: bool) -> int:
@@ -268,16 +272,8 @@ class PostgresLease(ReportingLease):
                 f"{self._max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
             )
-        first = self._waiting[0][0]
-        asked = first if isinstance(first, TurnStarted) else None
-        values = self._values() | {
-            "streamed": streamed,
-            "queue": queue_name(),
-            "lock": self._key,
-            "message": message_of(asked) if asked else None,
-            "request_id": storable(asked.request_id) if asked else None,
-            "user_id": storable(asked.user_id) if asked else None,
-        }
+        news = {"streamed": streamed, "queue": queue_name(), "lock": self._key}
+        values = self._values() | news
 
         def work() -> None:
             if self._session.one(_DISPATCH, values) is None:

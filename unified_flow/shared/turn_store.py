@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.shared.database import Database
 from unified_flow.shared.lock_session import HELD_KEYS, LockSession
-from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, in_thread
+from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
 from unified_flow.shared.workflows import queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnSalvaged, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
@@ -22,8 +22,8 @@ from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
 MESSAGE_LOCK = 2 << 48  # and the beginning of the message's digest
 PAUSE_S = 0.02
-TRIES = 50
 LONGEST_PAUSE_S = 0.25
+LETS_GO_S = 1.0  # who has ended a run
 
 _LOCKED = f"%(lock)s + turn_id IN ({HELD_KEYS})"
 _MARK = "nullif(lines, 0), (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
@@ -65,43 +65,43 @@ class PostgresTurnStore(TurnStore):
         if session is not self._shared:
             self._idle.append(session)
 
-    async def create(self) -> TurnLease:
-        def work() -> TurnLease:
-            return self._leased(
-                self.database.row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")[0]
-            )
+    async def _row(self, query: str, **values: object) -> Any:
+        return await in_thread(partial(self.database.row, query, **values))
 
-        return await in_thread(work)
+    async def _rows(self, query: str, **values: object) -> list[Any]:
+        return await in_thread(partial(self.database.rows, query, **values))
+
+    async def create(self) -> TurnLease:
+        row = await self._row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")
+        return await in_thread(partial(self._leased, row[0]))
 
     async def open(self, turn_id: int) -> TurnLease:
-        def work() -> TurnLease:
-            lease = self._leased(turn_id)
-            if lease.live:
-                lease.let_go()
-                raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
-            return lease
-
         query = "SELECT live FROM turns WHERE turn_id = %(turn_id)s"
-        tries = 0
-        while True:
+        ends_at = monotonic() + LETS_GO_S
+        for pause_s in _pauses_s():
+            row = await self._row(query, turn_id=turn_id)
+            if row is not None and row[0]:
+                break
             try:
-                return await in_thread(work)
+                lease = await in_thread(partial(self._leased, turn_id))
             except BlockingIOError:
-                row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
-                tries += 1
-                if tries == TRIES or row is None or row[0]:
+                if monotonic() > ends_at:
                     raise
-            await asyncio.sleep(PAUSE_S)  # who has ended a run lets go in a moment
+            else:
+                if not lease.live:
+                    return lease
+                await lease.release()
+            await asyncio.sleep(pause_s)
+        raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
 
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
         it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
-        pause_s = PAUSE_S
-        while True:
+        for pause_s in _pauses_s():
             try:
                 lease = await in_thread(partial(self._leased, turn_id))
             except FileNotFoundError:
-                return None
+                break
             except BlockingIOError:
                 if not wait:
                     raise
@@ -109,9 +109,9 @@ class PostgresTurnStore(TurnStore):
                 if lease.live and lease.run == run:
                     return lease
                 await lease.release()
-                return None
+                break
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return None
 
     def _leased(self, turn_id: int) -> PostgresLease:
         """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
@@ -145,25 +145,20 @@ class PostgresTurnStore(TurnStore):
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
-        """The process remembers what it has begun until it ends: a turn whose process died is found
-        by its message while it is live (`dispatch`)."""
-        digest = sha256(message.encode(errors="surrogatepass")).hexdigest()
+        """A turn that is live is found when it is dispatched once more."""
+        digest = digest_of(message)
         key = MESSAGE_LOCK + int(digest[:12], 16)
-        pause_s = PAUSE_S
-        while not await in_thread(partial(self._shared.try_lock, key)):
+        for pause_s in _pauses_s():
+            if await in_thread(partial(self._shared.try_lock, key)):
+                break
             await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        begun: list[int] = []
         try:
-            query = "DELETE FROM deliveries WHERE message = %(message)s RETURNING turn_id"
-            row = await in_thread(partial(self.database.row, query, message=digest))
-            yield Delivery(row[0] if row else None, begun.append)
-        except asyncio.CancelledError:
-            left = begun[-1] if begun else row[0] if row else None
-            if left is not None:
-                query = "INSERT INTO deliveries VALUES (%(message)s, %(turn_id)s) RETURNING 1"
-                await in_thread(partial(self.database.row, query, message=digest, turn_id=left))
-            raise
+            query = (
+                "SELECT turn_id FROM turns WHERE message = %(digest)s AND status = 'interrupted'"
+                " ORDER BY turn_id DESC LIMIT 1"
+            )
+            row = await self._row(query, digest=digest)
+            yield Delivery(row[0] if row else None, lambda turn_id: None)
         finally:
             await in_thread(partial(self._shared.unlock, key))
 
@@ -172,16 +167,12 @@ class PostgresTurnStore(TurnStore):
 
     async def read_on(self, turn_id: int, known: int) -> tuple[list[AnyEvent], int, bool]:
         """What was added after line `known`, the last line now, and whether a run is live."""
-        rows = await in_thread(
-            partial(
-                self.database.rows,
-                "SELECT live, line FROM turns LEFT JOIN turn_events"
-                " ON turn_events.turn_id = turns.turn_id AND seq > %(known)s"
-                " WHERE turns.turn_id = %(turn_id)s ORDER BY seq",
-                turn_id=turn_id,
-                known=known,
-            )
+        query = (
+            "SELECT live, line FROM turns LEFT JOIN turn_events"
+            " ON turn_events.turn_id = turns.turn_id AND seq > %(known)s"
+            " WHERE turns.turn_id = %(turn_id)s ORDER BY seq"
         )
+        rows = await self._rows(query, turn_id=turn_id, known=known)
         if not rows:
             raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
         lines = [line for _, line in rows if line is not None]
@@ -196,7 +187,7 @@ class PostgresTurnStore(TurnStore):
             "SELECT line FROM turns LEFT JOIN turn_events ON turn_events.turn_id = turns.turn_id"
             " AND seq = 1 WHERE turns.turn_id = %(turn_id)s"
         )
-        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
+        row = await self._row(query, turn_id=turn_id)
         if row is None:
             raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
         if row[0] is None:
@@ -205,34 +196,29 @@ class PostgresTurnStore(TurnStore):
         return event if isinstance(event, TurnStarted) else None
 
     async def ids(self) -> list[int]:
-        rows = await in_thread(
-            partial(self.database.rows, "SELECT turn_id FROM turns ORDER BY turn_id")
-        )
-        return [turn_id for (turn_id,) in rows]
+        query = "SELECT turn_id FROM turns ORDER BY turn_id"
+        return [turn_id for (turn_id,) in await self._rows(query)]
 
     async def mark(self, turn_id: int) -> TurnMark | None:
         query = f"SELECT {_MARK} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
+        row = await self._row(query, turn_id=turn_id)
         return TurnMark(*row) if row else None
 
     async def marks(self) -> dict[int, TurnMark]:
         query = f"SELECT turn_id, {_MARK} FROM turns ORDER BY turn_id"
-        return {
-            row[0]: TurnMark(*row[1:])
-            for row in await in_thread(partial(self.database.rows, query))
-        }
+        return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query)}
 
     async def sizes(self) -> dict[int, int]:
         query = (
             "SELECT turn_id, coalesce(sum(octet_length(line)), 0)::bigint FROM turns"
             " LEFT JOIN turn_events USING (turn_id) GROUP BY turn_id ORDER BY turn_id"
         )
-        return dict(await in_thread(partial(self.database.rows, query)))
+        return dict(await self._rows(query))
 
     async def is_held(self, turn_id: int) -> bool:
         """Also while it waits for a worker, or for another one."""
         query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await in_thread(partial(self.database.row, query, turn_id=turn_id, lock=TURN_LOCK))
+        row = await self._row(query, turn_id=turn_id, lock=TURN_LOCK)
         return bool(row and row[0])
 
     async def unreleased(self) -> list[int]:
@@ -249,9 +235,7 @@ class PostgresTurnStore(TurnStore):
             f" AND NOT {_LOCKED} RETURNING 1"
         )
         if before is not None:
-            await in_thread(partial(self.database.rows, query, before=before, lock=TURN_LOCK))
-        gone = "DELETE FROM deliveries WHERE turn_id NOT IN (SELECT turn_id FROM turns) RETURNING 1"
-        await in_thread(partial(self.database.rows, gone))
+            await self._rows(query, before=before, lock=TURN_LOCK)
 
     async def leave(self, turn_id: int) -> int | None:
         """One follower less; the run that is live and has none any more."""
@@ -259,7 +243,7 @@ class PostgresTurnStore(TurnStore):
             "UPDATE turns SET followers = followers - 1 WHERE turn_id = %(turn_id)s AND live"
             " RETURNING CASE WHEN followers <= 0 THEN run END"
         )
-        row = await in_thread(partial(self.database.row, query, turn_id=turn_id))
+        row = await self._row(query, turn_id=turn_id)
         return int(row[0]) if row and row[0] is not None else None
 
     def queue_of(self, turn_id: int) -> tuple[str, int]:
@@ -275,6 +259,14 @@ class PostgresTurnStore(TurnStore):
     def close(self) -> None:
         for session in (self._shared, *self._idle):
             session.close()
+
+
+def _pauses_s() -> Iterator[float]:
+    """Of who tries again until somebody else lets go."""
+    pause_s = PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 def _as_it_is(record: Any) -> Any:

@@ -41,9 +41,6 @@ CREATE TABLE turn_events (
     PRIMARY KEY (turn_id, seq)
 );
 
--- A message whose turn was cut off while it was answered.
-CREATE TABLE deliveries (message text PRIMARY KEY, turn_id bigint NOT NULL);
-
 CREATE TABLE workers (
     worker_id text PRIMARY KEY,
     run_by text NOT NULL,
