@@ -20,7 +20,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Footer, Input, Static
+from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of, turn_context
 from interventions.plaintext import one_line
@@ -35,7 +35,7 @@ from monitor.core.app_state import (
     apply,
     explain_conflicts,
 )
-from monitor.widgets.keys import key
+from monitor.widgets.keys import KeyBar, key
 
 Job = Callable[[], ChangeOutcome]
 _MOST_SHOWN, _LEAST_SHOWN = 8, 1
@@ -144,7 +144,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
                 yield Button(
                     self.VERB, "primary", id="confirm", action="screen.submit", compact=True
                 )
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         self._show("#form-hint", self.HINT)

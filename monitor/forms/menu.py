@@ -11,9 +11,9 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 
-from monitor.widgets.keys import hidden_key, key
+from monitor.widgets.keys import KeyBar, hidden_key, key
 
 _MOST = 9
 
@@ -53,7 +53,7 @@ class Menu(ModalScreen[tuple[str, int] | None]):
                 *(Content.assemble((f"{number} ", "bold"), line) for number, line in lines),
                 compact=True,
             )
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyBar()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._of_commands or parameters != ("run",)

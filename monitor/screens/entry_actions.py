@@ -66,7 +66,6 @@ class EntryScreen(Screen[None]):
         self.rows = RowList(tab.columns, id="list")
         self.detail = DetailView(id="detail")
         self.read_only = ""
-        self._applicable: object = None
 
     # What a key acts on
 
@@ -140,13 +139,6 @@ class EntryScreen(Screen[None]):
 
     def _may_change(self) -> bool:
         return self.state.source.queue is not None and not self.read_only
-
-    def update_keys(self) -> None:
-        """Grey out what does not apply. The footer is only built again when that changed."""
-        applicable = {key: active.enabled for key, active in self.active_bindings.items()}
-        if applicable != self._applicable:
-            self._applicable = applicable
-            self.refresh_bindings()
 
     def action_form(self, name: str) -> None:
         queue, fitting = self.state.source.queue, self._fitting(name)

@@ -40,7 +40,7 @@ from monitor.screens.entry_tabs import HistoryTab, OpenTab, about_entry
 from monitor.screens.record_tabs import LogTab, TrendsTab, TurnsTab
 from monitor.screens.tab import Tab
 from monitor.widgets.header import FilterBar, StatusHeader, TabBar
-from monitor.widgets.keys import TRIAGE, KeyFooter, in_order
+from monitor.widgets.keys import TRIAGE, KeyBar, in_order
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
@@ -85,7 +85,7 @@ class TriageScreen(EntryScreen):
         yield from (self.header, self.tab_bar, self.filter_bar)
         with Horizontal(id="body"):
             yield from (self.pane, self.detail)
-        yield KeyFooter(show_command_palette=False, compact=True)
+        yield KeyBar()
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
@@ -211,7 +211,7 @@ class TriageScreen(EntryScreen):
         counts = {name: each.count_label() for name, each in self.tabs.items()}
         self.tab_bar.show(tab.name, counts)
         self._show_detail()
-        self.update_keys()
+        self.refresh_bindings()
         if self._arriving is not None and rows:
             self._arrive(self._arriving)
 
@@ -235,7 +235,7 @@ class TriageScreen(EntryScreen):
 
     @on(RowList.Moved)
     def _cursor_moved(self) -> None:
-        self.update_keys()
+        self.refresh_bindings()
         self._follow_cursor()
 
     @work(exclusive=True, group="detail")
@@ -273,6 +273,9 @@ class TriageScreen(EntryScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "filter":  # in the input a slash is a letter
             return not isinstance(self.focused, Input)
+        if action == "leave":
+            leads_back = bool(self._trail) or not self.rows.has_focus
+            return leads_back is (parameters == ("back",))
         if action == "go":
             return self._link(str(parameters[0])) is not None or None
         if action == "window":
@@ -426,10 +429,9 @@ class TriageScreen(EntryScreen):
             self.tab.marked.clear()
             self.show()
 
-    def action_leave(self) -> None:
-        if not self.rows.has_focus:
-            self._focus_list()
-        elif self._trail:
+    def action_leave(self, where: str) -> None:
+        """The same key goes back as long as there is something to go back to."""
+        if where == "back":
             self.action_back()
         else:
             self.app.exit()

@@ -6,15 +6,16 @@ palette are made from those that are alive, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import accumulate, groupby
 from math import inf
 from typing import Any
 
 from textual.binding import ActiveBinding, Binding
-from textual.screen import Screen
-from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
+from textual.content import Content
+from textual.widget import Widget
 
 from interventions.errors import SettingsError
 
@@ -26,6 +27,7 @@ def key(keys: str, action: str, name: str, tooltip: str, **options: Any) -> Bind
 
 
 hidden_key = partial(key, show=False)
+HELP = key("question_mark", "app.help", "Help", "What every key does", id="leave.help")
 
 COPY, TABS, SORT, MATCH, PART, GO = (
     Binding.Group(name, compact=True) for name in ("Copy", "Tab", "Sort", "Match", "Part", "Go to")
@@ -53,9 +55,10 @@ READING = (
 )
 
 TRIAGE = (
-    # First, so that they are in the footer of the narrowest terminal.
-    key("question_mark", "app.help", "Help", "What every key does", id="leave.help"),
-    key("q", "leave", "Quit", "Back; quit at the root", id="leave.quit"),
+    # First, so that they are in sight on the narrowest terminal.
+    HELP,
+    key("q", "leave('back')", "Back", "One level back", id="leave.quit"),
+    key("q", "leave('quit')", "Quit", "End the monitor", id="leave.quit"),
     hidden_key("escape", "back", "Back", "One level back", id="leave.back"),
     key("r", "form('resolve')", "Resolve", "Close it as solved, with a note", id="act.resolve"),
     key("t", "form('retry')", "Retry", "Resume the turn; resolve it if that works", id="act.retry"),
@@ -112,7 +115,7 @@ def keymap(text: str) -> dict[str, str]:
         taken: dict[str, str | None] = {}
         for one in group:
             for each in chosen.get(one.id or "", one.key).split(","):
-                if each in taken:
+                if taken.get(each, one.id) != one.id:
                     raise SettingsError(
                         f"[monitor] keys: {each} is the key of {taken[each]} and of {one.id}",
                         hint="give one of them another",
@@ -130,31 +133,47 @@ def in_order(active: Mapping[str, ActiveBinding]) -> dict[str, ActiveBinding]:
     return dict(sorted(active.items(), key=lambda pair: _PLACES.get(pair[1].binding.id, inf)))
 
 
-class KeyFooter(Footer):
-    """Textual's makes its two dozen widgets anew at every change, four times before the first
-    paint. This one does when other keys are alive, and else repaints those that become grey. It is
-    there in a browser window behind another, too."""
+class KeyBar(Widget):
+    """What the keys do, in one line: whole ones, as many as there is room for, and then where there
+    are more. Those that do not apply now are grey; a click presses a key."""
 
-    _made_of: object = None
+    auto_links = False  # they look as they are styled here
+    _line = Content("")
 
-    def bindings_changed(self, screen: Screen[object]) -> None:
-        if not (self.is_attached and screen is self.screen):
-            return
-        if self._made_of is not None and not screen.app.app_focus:
-            return
-        shown = [active for active in screen.active_bindings.values() if active.binding.show]
-        made_of = [(active.binding.key, active.binding.description) for active in shown]
-        if made_of != self._made_of:
-            self._made_of = made_of
-            self._bindings_ready = True
-            self.call_after_refresh(self.recompose)
-            return
-        enabled = {active.binding.action: active.enabled for active in shown}
-        for key in self.query(FooterKey):
-            key._disabled = not enabled.get(key.action, True)  # a click asks for it
-            key.set_class(key._disabled, "-disabled")
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, lambda screen: self.on_resize())
 
-    async def recompose(self) -> None:
-        await super().recompose()
-        # Textual forgets widgets that are gone from those that follow `compact` when it is set.
-        self.mutate_reactive(KeyFooter.compact)
+    def on_resize(self) -> None:
+        line = self._fitting(list(self._names()))
+        if not line.is_same(self._line):
+            self._line = line
+            self.refresh()
+
+    def render(self) -> Content:
+        return self._line
+
+    def _names(self) -> Iterator[tuple[Content, str]]:
+        """(keys, name); the keys of a group stand together, and the help is last."""
+        shown: dict[str, ActiveBinding] = {}
+        for active in self.screen.active_bindings.values():
+            if active.binding.show:
+                shown.setdefault(active.binding.action, active)
+        last = shown.pop(HELP.action, None)
+        ordered = [*shown.values(), *([last] if last else [])]
+        for group, alike in groupby(ordered, lambda a: a.binding.group or a.binding.description):
+            name = group if isinstance(group, str) else group.description
+            yield Content("").join(map(self._key, alike)), name
+
+    def _key(self, active: ActiveBinding) -> Content:
+        style = "bold $text-accent" if active.enabled else "$text-muted"
+        press = f" @click=app.simulate_key('{active.binding.key}')"
+        return Content.styled(self.app.get_key_display(active.binding), style + press)
+
+    def _fitting(self, names: list[tuple[Content, str]]) -> Content:
+        whole = [Content.assemble(keys, f" {name}") for keys, name in names]
+        *others, last = whole or [Content("")]
+        ends = list(accumulate(each.cell_length + 1 for each in others))
+        count = bisect_right(ends, self.size.width - last.cell_length)
+        if count < len(others) and names[-1][1] == HELP.description:
+            last = Content.assemble(names[-1][0], " more")
+        return Content(" ").join([*others[:count], last])

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 from textual.pilot import Pilot
-from textual.widgets._footer import FooterKey
 
 from interventions import InterventionQueue
 from interventions.entry import is_open, short_id
@@ -32,6 +31,7 @@ from monitor.screens.record_tabs import turn_as_entry
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.detail_view import DetailView, TextView
 from monitor.widgets.header import FilterBar, QueryInput
+from monitor.widgets.keys import KeyBar
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
@@ -151,14 +151,14 @@ async def test_the_keys_that_matter_are_in_sight_on_a_narrow_terminal(
 ) -> None:
     fill(queue, 1)
     async with monitor().run_test(size=size) as pilot:
-        essential = ("⏎ Detail", "r Resolve", "t Retry", "d Dismiss", "? Help", "q Quit")
+        essential = ("⏎ Detail", "r Resolve", "t Retry", "d Dismiss", "? more", "q Quit")
         await until(pilot, lambda: all(words in _bottom(pilot) for words in essential))
         await pilot.press("enter")
         await until(pilot, lambda: reading(pilot))
-        await until(pilot, lambda: "f Fold / Search }{ Part ? Help q Quit" in _bottom(pilot))
+        await until(pilot, lambda: "f Fold / Search }{ Part q Back" in _bottom(pilot))
         await pilot.press("escape")
-        await until(pilot, lambda: "⏎ Detail ? Help" in _bottom(pilot))
-        await pilot.click("Footer", offset=(_bottom(pilot).index("? Help"), 0))
+        await until(pilot, lambda: "⏎ Detail q Quit" in _bottom(pilot))
+        await pilot.click("KeyBar", offset=(_bottom(pilot).index("? more"), 0))
         await until(pilot, lambda: top(pilot) == "HelpScreen")
 
 
@@ -167,13 +167,26 @@ async def test_every_key_is_in_sight_on_a_wide_terminal(
 ) -> None:
     fill(queue, 1)
     table = (
-        "⏎ Detail ? Help q Quit r Resolve t Retry s Snooze d Dismiss / Filter space Mark z Undo "
-        "p Pause yY Copy e Editor a Assign o Reopen [] Tab SAO Sort nN Match ^a f Fold R ^p"
+        "⏎ Detail q Quit r Resolve t Retry s Snooze d Dismiss / Filter space Mark z Undo "
+        "p Pause yY Copy e Editor a Assign o Reopen [] Tab SAO Sort nN Match ^a f Fold R ^p ? Help"
     )
     async with monitor().run_test(size=(240, 70)) as pilot:
         await until(pilot, lambda: "q Quit" in _bottom(pilot))
         shown = _bottom(pilot).split()
         assert [word for word in table.split() if word not in shown] == []
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 110, 130, 160])
+async def test_the_footer_has_whole_keys(
+    queue: InterventionQueue, monitor: Make, width: int
+) -> None:
+    fill(queue, 1)
+    async with monitor().run_test(size=(width, 24)) as pilot:
+        await until(pilot, lambda: _bottom(pilot).endswith(" ? more"))
+        known = {active.binding.description for active in triage(pilot).active_bindings.values()}
+        names = _bottom(pilot).split()[1::2]
+        assert set(names[:-1]) <= known | {"Go", "to"}
+        assert len(_bottom(pilot)) <= width
 
 
 def _bottom(pilot: Pilot[Any]) -> str:
@@ -669,8 +682,10 @@ async def test_a_greyed_key_says_so_and_comes_alive(
         await until(pilot, lambda: "Resolve" in _bottom(pilot))
 
         def resolve_is_grey() -> bool:
-            (found,) = (key for key in pilot.app.screen.query(FooterKey) if key.key == "r")
-            return found.has_class("-disabled")
+            line = triage(pilot).query_one(KeyBar).render()
+            at = line.plain.index("r Resolve")
+            (style,) = (span.style for span in line.spans if span.start == at)
+            return "muted" in str(style)
 
         for name in ("r", "n", "f", "space", "y"):
             await pilot.press(name)
