@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from interventions.entry import Entry, closed_at
+from interventions.entry import closed_at
 from interventions.errors import NoResumerError, NotFoundError, QueueError
 from interventions.health import Trends, Window
 from interventions.home import error_log
@@ -66,13 +66,11 @@ def whenever(differs: Callable[[], object], read: Callable[[], Found]) -> Callab
 
 @dataclass(frozen=True)
 class Feed:
-    """What was read for one tab; `problem` says why there is nothing. A line of the log is (its
-    key, the record)."""
+    """What was read for one tab: closed entries, turns, lines of the log as (key, record), or the
+    causes in `trends`. `problem` says why there is nothing."""
 
     tab: str
-    history: Sequence[Entry] = ()
-    turns: Sequence[LiveTurn] = ()
-    log: Sequence[tuple[str, dict[str, Any]]] = ()
+    found: Sequence[Any] = ()
     trends: Trends | None = None
     problem: str = ""
 
@@ -90,17 +88,21 @@ def feed_reader(
     if tab == "open":
         return lambda: Feed(tab)  # they come with the queue itself
     if tab == "history":
-        return whenever(source.stamp, _kept(tab, lambda: Feed(tab, history=source.history())))
+        return whenever(source.stamp, _kept(tab, lambda: Feed(tab, source.history())))
     if queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "trends":
-        trends = _kept(tab, lambda: Feed(tab, trends=queue.trends(window, clock())))
-        return whenever(source.stamp, trends)
+
+        def read_trends() -> Feed:
+            trends = queue.trends(window, clock())
+            return Feed(tab, trends["causes"], trends)
+
+        return whenever(source.stamp, _kept(tab, read_trends))
     if tab == "turns":
         find = cache(find_turn_reader)
-        return _kept(tab, lambda: Feed(tab, turns=_turns(find(), home, turns)))
+        return _kept(tab, lambda: Feed(tab, _turns(find(), home, turns)))
     tail = LogTail(home, clock)
-    return _kept(tab, lambda: Feed(tab, log=tail.read()))
+    return _kept(tab, lambda: Feed(tab, tail.read()))
 
 
 def _kept(tab: str, read: Callable[[], Feed]) -> Callable[[], Feed]:
@@ -145,7 +147,7 @@ def pulse_reader(source: Source, look: Look, clock: Clock) -> Callable[[], Pulse
         if last is None:
             last = Pulse(failures, closed_by=_closed_by(source.queue, look.at))
         else:
-            cut_off = [turn for turn in turns().turns if turn["status"] == "interrupted"]
+            cut_off = [turn for turn in turns().found if turn["status"] == "interrupted"]
             last = replace(last, failures=failures, interrupted=len(cut_off))
         return last
 

@@ -24,9 +24,9 @@ from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
 from monitor.screens.record_tabs import turn_as_entry
-from monitor.screens.tab import Tab
+from monitor.screens.tab import Item, Tab
 from monitor.widgets.detail_view import DetailView
-from monitor.widgets.part import Part, text_of
+from monitor.widgets.part import text_of
 from monitor.widgets.row_list import RowList
 
 # What does the same as a command here, where it is not the form of that name.
@@ -81,15 +81,13 @@ class EntryScreen(Screen[None]):
     def row(self) -> str:
         return (self.detail.key if self.is_reading else "") or self.rows.cursor_key or ""
 
-    def row_text(self) -> Sequence[Part]:
-        """A row that is no entry, whole."""
-        return self.tab.row_text(self.row)
-
-    def turn(self) -> LiveTurn | None:
-        return self.tab.turn(self.row)
+    @property
+    def item(self) -> Item:
+        """One that stands for nothing where there is none."""
+        return self.tab.shown.get(self.row) or Item("", ())
 
     def turn_to_resume(self) -> LiveTurn | None:
-        turn = self.turn()
+        turn = self.item.turn
         return turn if turn and turn["status"] == "interrupted" else None
 
     def current(self) -> Entry | None:
@@ -122,11 +120,11 @@ class EntryScreen(Screen[None]):
             resumes = name == "retry" and self.turn_to_resume() is not None
             return (may and (resumes or bool(self._fitting(name)))) or None
         if action == "commands":
-            return bool(targets or self.turn()) or None
+            return bool(targets or self.item.turn) or None
         if action == "undo":
             return self._may_change() or None
         if action == "copy":
-            return bool(targets or self.row_text()) or None
+            return bool(targets or self.item.key) or None
         if action == "edit":
             return bool(targets) or None
         return True
@@ -226,10 +224,10 @@ class EntryScreen(Screen[None]):
 
     def action_copy(self, what: str) -> None:
         """The `id`, or everything (`all`), of entries; other rows as they are."""
-        targets, row = self.targets(), self.row_text()
+        targets, row = self.targets(), self.item
         ids = [entry["id"] for entry in targets]
         if not targets:
-            self.copy(lambda: text_of(row), "it")
+            self.copy(lambda: text_of(row.text()), "it")
         elif what == "id":
             self.copy(lambda: "\n".join(ids), ids[0] if len(ids) == 1 else f"{len(ids)} ids")
         else:
@@ -266,7 +264,7 @@ class EntryScreen(Screen[None]):
         entry, interrupted = next(iter(self.targets()), None), self.turn_to_resume()
         found = commands(entry, has_resumer()) if entry else []
         found += [f"unified-flow resume {interrupted['turn_id']}"] if interrupted else []
-        about = entry or self.turn()
+        about = entry or self.item.turn
         turn_id = about["turn_id"] if about else 0
         return [*found, f"unified-flow turns show {turn_id}"] if turn_id else found
 

@@ -14,7 +14,7 @@ from interventions.view.groups import Group, marks, single, worst_severity
 from monitor.core.links import Subject
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, short_number
-from monitor.screens.tab import Tab, message, severity_cell, severity_style, trouble_message
+from monitor.screens.tab import Item, Tab, message, severity_cell, severity_style, trouble_message
 
 MOST_HISTORY = 500
 SORT_TITLES = {Sort.SEVERITY: "SEV", Sort.LAST: "LAST", Sort.FIRST: "FIRST", Sort.COUNT: "N"}
@@ -30,18 +30,18 @@ BADGES = {
 
 
 class EntryTab(Tab[Group]):
-    def key(self, item: Group) -> str:
-        return item.key
+    def as_entry(self, found: Group) -> Entry:
+        return found.first
 
-    def as_entry(self, item: Group) -> Entry:
-        return item.first
+    def item(self, found: Group) -> Item:
+        chosen = sum(one["id"] in self.marked for one in found.entries)
+        mark = "" if not chosen else "✓" if chosen == len(found.entries) else "-"
+        cells = (Cell(mark, "mark"), *self.cells(found))
+        return Item(found.key, cells, found.entries)
 
-    def entries(self, key: str) -> Sequence[Entry]:
-        return self.shown[key].entries if key in self.shown else ()
-
-    def _mark(self, entries: Sequence[Entry]) -> Cell:
-        chosen = sum(one["id"] in self.marked for one in entries)
-        return Cell("" if not chosen else "✓" if chosen == len(entries) else "-", "mark")
+    def cells(self, group: Group) -> tuple[Cell, ...]:
+        """All but the mark."""
+        raise NotImplementedError
 
 
 def about_entry(entry: Entry) -> Subject:
@@ -81,32 +81,25 @@ class OpenTab(EntryTab):
     def all_entries(self) -> Sequence[Entry]:
         return self.model.snapshot.entries
 
-    def cells(self, item: Group) -> tuple[Cell, ...]:
-        entries, entry, others = item.entries, item.first, item.others
-        when = item.first_seen if self.model.order is Sort.FIRST else item.last_seen
+    def cells(self, group: Group) -> tuple[Cell, ...]:
+        entries, entry, others = group.entries, group.first, group.others
+        when = group.first_seen if self.model.order is Sort.FIRST else group.last_seen
         sessions = {one["session_id"] for one in entries}
         more = f" +{len(sessions) - 1}" if len(sessions) > 1 else ""
-        badges = _badges(item, self.now, self.model.new)
+        badges = _badges(group, self.now, self.model.new)
         if len(entries) > 1:
-            arrow = "▾" if item.key in self.model.unfolded else "▸"
+            arrow = "▾" if group.key in self.model.unfolded else "▸"
             badges = ((f"{arrow}{len(entries)}", "mark"), *badges)
-        is_part = bool(entry["fingerprint"]) and item.key == entry["id"]
+        is_part = bool(entry["fingerprint"]) and group.key == entry["id"]
         return (
-            self._mark(entries),
             severity_cell(entry["severity"]),
             Cell(short_duration(self.now - when)),
-            Cell(short_number(item.occurrences)),
+            Cell(short_number(group.occurrences)),
             Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
             Cell("└", "dim") if is_part else Cell(one_line(entry["phase"])),
             Cell(one_line(entry["session_id"]) + more, "dim"),
-            Cell(_question(entry) if is_part else _error(item), badges=badges),
+            Cell(_question(entry) if is_part else _error(group), badges=badges),
         )
-
-    def causes(self, key: str = "") -> set[str]:
-        """Fingerprints of several entries: that of the row, or without a key all."""
-        cause = {one["fingerprint"] for one in self.entries(key)}
-        found = {own for own, group in self.shown.items() if len(group.entries) > 1}
-        return found & cause if key else found
 
     def why_empty(self) -> Content:
         snapshot = self.model.snapshot
@@ -176,7 +169,7 @@ class HistoryTab(EntryTab):
     _left = 0  # older ones, which are no rows
 
     def all_entries(self) -> Sequence[Entry]:
-        return self.feed.history if self.feed else ()
+        return self.feed.found if self.feed else ()
 
     def unfiltered(self) -> Sequence[Group]:
         return single(self.all_entries())
@@ -186,16 +179,15 @@ class HistoryTab(EntryTab):
         self._left = len(found) - MOST_HISTORY
         return found[:MOST_HISTORY]
 
-    def cells(self, item: Group) -> tuple[Cell, ...]:
-        entry = item.first
+    def cells(self, group: Group) -> tuple[Cell, ...]:
+        entry = group.first
         closed = from_text(closed_at(entry) or entry["last_seen"])
         return (
-            self._mark(item.entries),
             Cell(short_duration(self.now - closed)),
             Cell(one_line(short_id(entry["id"])), "dim"),
             severity_cell(entry["severity"]),
             Cell(one_line(entry["phase"])),
-            Cell(item.error, badges=_badges(item, self.now, ())),
+            Cell(group.error, badges=_badges(group, self.now, ())),
             Cell(one_line(entry.get("resolution") or ""), "dim"),
         )
 

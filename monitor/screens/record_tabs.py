@@ -4,8 +4,9 @@ most over a window of time."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from textual.content import Content
@@ -19,7 +20,7 @@ from interventions.view.ribbon import phases
 from monitor.core.feeds import MOST_LINES, MOST_TURNS
 from monitor.core.links import Subject
 from monitor.core.rows import Cell, Column, short_number
-from monitor.screens.tab import Tab, severity_cell
+from monitor.screens.tab import Item, Tab, severity_cell
 from monitor.widgets.part import Part
 from monitor.widgets.trends_view import cause_part, figures
 from monitor.widgets.turn_text import live_turn, ribbon_line
@@ -54,37 +55,25 @@ class TurnsTab(Tab[LiveTurn]):
         "unified-flow ask QUESTION",
     )
 
-    def unfiltered(self) -> Sequence[LiveTurn]:
-        return self.feed.turns if self.feed else ()
-
-    def key(self, item: LiveTurn) -> str:
-        return f"turn-{item['turn_id']}"
-
-    def cells(self, item: LiveTurn) -> tuple[Cell, ...]:
-        status, steps = one_line(str(item["status"])), phases(item.get("ribbon"))
-        started = item.get("started_at")
+    def item(self, found: LiveTurn) -> Item:
+        status, steps = one_line(str(found["status"])), phases(found.get("ribbon"))
+        started = found.get("started_at")
         running = next((phase.name for phase in steps if phase.status == "running"), "")
-        return (
-            Cell(str(item["turn_id"])),
+        cells = (
+            Cell(str(found["turn_id"])),
             Cell(short_duration(self.now - from_text(started)) if started else ""),
             Cell(status, _STATUS_STYLES.get(status, "dim")),
             Cell(ribbon_line(steps).plain, _STATUS_STYLES.get(status, "")),
-            Cell(one_line(item.get("doing") or running), "dim"),
-            Cell(one_line(item.get("question") or "")),
-            Cell(one_line(item.get("session_id") or ""), "dim"),
+            Cell(one_line(found.get("doing") or running), "dim"),
+            Cell(one_line(found.get("question") or "")),
+            Cell(one_line(found.get("session_id") or ""), "dim"),
         )
+        subject = Subject([found["turn_id"]], found.get("intervention_id"))
+        text = partial(live_turn, found, self.now)
+        return Item(f"turn-{found['turn_id']}", cells, turn=found, subject=subject, text=text)
 
-    def as_entry(self, item: LiveTurn) -> Entry:
-        return turn_as_entry(item, self.now)
-
-    def text(self, item: LiveTurn) -> Sequence[Part]:
-        return live_turn(item, self.now)
-
-    def about(self, item: LiveTurn) -> Subject:
-        return Subject([item["turn_id"]], item.get("intervention_id"))
-
-    def turn(self, key: str) -> LiveTurn | None:
-        return self.shown.get(key)
+    def as_entry(self, found: LiveTurn) -> Entry:
+        return turn_as_entry(found, self.now)
 
     def notes(self) -> list[str]:
         full = len(self.unfiltered()) >= MOST_TURNS
@@ -126,18 +115,12 @@ class LogTab(Tab[LogLine]):
     nothing_yet = ("Nothing failed today", "every failure is a line here", "")
     follow = True
 
-    def unfiltered(self) -> Sequence[LogLine]:
-        return self.feed.log if self.feed else ()
-
-    def key(self, item: LogLine) -> str:
-        return item[0]
-
-    def cells(self, item: LogLine) -> tuple[Cell, ...]:
-        record = item[1]
+    def item(self, found: LogLine) -> Item:
+        key, record = found
         admission = one_line(str(record.get("admission") or "?"))
         error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
         why = one_line(str(record.get("reason") or ""))
-        return (
+        cells = (
             Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
             Cell(admission, _ADMISSION_STYLES.get(admission, "dim")),
             Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
@@ -145,35 +128,33 @@ class LogTab(Tab[LogLine]):
             Cell(one_line(str(record.get("phase")))),
             Cell(one_line(error), badges=((f"[{why}]", "dim"),) if why else ()),
         )
-
-    def as_entry(self, item: LogLine) -> Entry:
-        """In the state in which the failure was logged."""
-        record = item[1]
-        return complete({"created_at": record.get("logged_at"), "id": "-", **record})
-
-    def text(self, item: LogLine) -> Sequence[Part]:
-        """The line whole: long texts as they are, the rest as JSON."""
-        lines: list[Content] = []
-        for name, value in item[1].items():
-            if value in (None, "", [], {}):
-                continue
-            is_text = isinstance(value, str)
-            text = value if is_text else json.dumps(value, indent=2, ensure_ascii=False)
-            between = "\n" if "\n" in text else ""
-            part = Content.assemble((f"{clean(name)}: ", "dim"), between, clean(text))
-            lines += part.split("\n", allow_blank=True)
-        return [Part("", lines)]
-
-    def about(self, item: LogLine) -> Subject:
-        record = item[1]
         turn, cause = record.get("turn_id"), str(record.get("fingerprint") or "")
-        return Subject(
-            [turn] if isinstance(turn, int) else [], record.get("intervention_id"), cause
-        )
+        turns = [turn] if isinstance(turn, int) else []
+        subject = Subject(turns, record.get("intervention_id"), cause)
+        return Item(key, cells, subject=subject, text=partial(_record_parts, record))
+
+    def as_entry(self, found: LogLine) -> Entry:
+        """In the state in which the failure was logged."""
+        record = found[1]
+        return complete({"created_at": record.get("logged_at"), "id": "-", **record})
 
     def notes(self) -> list[str]:
         full = len(self.unfiltered()) >= MOST_LINES
         return [f"the latest {MOST_LINES} lines of today's error log"] if full else []
+
+
+def _record_parts(record: Mapping[str, Any]) -> list[Part]:
+    """A line of the log whole: long texts as they are, the rest as JSON."""
+    lines: list[Content] = []
+    for name, value in record.items():
+        if value in (None, "", [], {}):
+            continue
+        is_text = isinstance(value, str)
+        text = value if is_text else json.dumps(value, indent=2, ensure_ascii=False)
+        between = "\n" if "\n" in text else ""
+        part = Content.assemble((f"{clean(name)}: ", "dim"), between, clean(text))
+        lines += part.split("\n", allow_blank=True)
+    return [Part("", lines)]
 
 
 class TrendsTab(Tab[Cause]):
@@ -189,31 +170,21 @@ class TrendsTab(Tab[Cause]):
     )
     nothing_yet = ("Nothing failed", "in this window of time", "W takes another")
 
-    def unfiltered(self) -> Sequence[Cause]:
-        return self.feed.trends["causes"] if self.feed and self.feed.trends else ()
-
-    def key(self, item: Cause) -> str:
-        return item["fingerprint"]
-
-    def cells(self, item: Cause) -> tuple[Cell, ...]:
-        return (
-            Cell(short_number(item["count"])),
-            severity_cell(item["severity"]),
-            Cell(one_line(item["phase"])),
-            Cell(item["sample"]),
+    def item(self, found: Cause) -> Item:
+        cells = (
+            Cell(short_number(found["count"])),
+            severity_cell(found["severity"]),
+            Cell(one_line(found["phase"])),
+            Cell(found["sample"]),
         )
+        subject = Subject(fingerprint=found["fingerprint"])
+        return Item(found["fingerprint"], cells, subject=subject, text=partial(self._text, found))
 
-    def as_entry(self, item: Cause) -> Entry:
-        error_type, _, message = item["sample"].partition(": ")
-        failure = {**item, "id": item["fingerprint"], "created_at": to_text(self.now)}
+    def _text(self, cause: Cause) -> Sequence[Part]:
+        trends = self.feed.trends if self.feed else None
+        return [cause_part(cause), *(figures(trends) if trends else ())]
+
+    def as_entry(self, found: Cause) -> Entry:
+        error_type, _, message = found["sample"].partition(": ")
+        failure = {**found, "id": found["fingerprint"], "created_at": to_text(self.now)}
         return complete(failure | {"error_type": error_type, "error_message": message})
-
-    def text(self, item: Cause) -> Sequence[Part]:
-        return [cause_part(item)]
-
-    def row_text(self, key: str) -> Sequence[Part]:
-        found = self.feed.trends if self.feed else None
-        return [*super().row_text(key), *figures(found)] if found else ()
-
-    def about(self, item: Cause) -> Subject:
-        return Subject(fingerprint=item["fingerprint"])

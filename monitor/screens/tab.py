@@ -1,10 +1,11 @@
-"""What every tab is, without its widget: items, a row for each, what they are about, and marks.
+"""What every tab is, without its widget: rows, what each of them stands for, and marks.
 
-Nothing is done to items that are no entries, so they cannot be marked."""
+Nothing is done to rows that are no entries, so they cannot be marked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 
@@ -21,11 +22,22 @@ from monitor.core.rows import Cell, Column, Row
 from monitor.core.snapshot import Trouble, TroubleKind
 from monitor.widgets.part import Part
 
-Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
-class Tab(Generic[Item]):
-    """`shown` are the items of its rows, by their keys."""
+@dataclass(frozen=True)
+class Item(Row):
+    """A row, with the entries or the turn that it stands for, what it leads on from and, if it is
+    no entry, its detail."""
+
+    entries: Sequence[Entry] = field(default=(), compare=False)
+    turn: LiveTurn | None = field(default=None, compare=False)
+    subject: Subject = field(default=Subject(), compare=False)
+    text: Callable[[], Sequence[Part]] = field(default=tuple, compare=False)
+
+
+class Tab(Generic[Found]):
+    """`shown` are its rows by their keys; the list may have some that are gone."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -41,63 +53,42 @@ class Tab(Generic[Item]):
         self.cursor_key = ""  # where the cursor was when another tab was shown
         self.now = model.snapshot.taken_at
 
-    def rows(self, now: datetime) -> list[Row]:
+    def rows(self, now: datetime) -> list[Item]:
         self.now = now
-        self.shown = {self.key(item): item for item in self.matching()}
-        return [Row(key, self.cells(item)) for key, item in self.shown.items()]
+        self.shown = {item.key: item for item in map(self.item, self.matching())}
+        return list(self.shown.values())
 
-    def matching(self) -> Sequence[Item]:
+    def matching(self) -> Sequence[Found]:
         """Those which the filter lets through: of what an entry has too, the query says."""
         query, found = self.model.query, self.unfiltered()
         if not query.tests:
             return found
-        return [item for item in found if self._passes(item, query)]
+        return [each for each in found if self._passes(each, query)]
 
-    def _passes(self, item: Item, query: Query) -> bool:
+    def _passes(self, found: Found, query: Query) -> bool:
         try:
-            return query.matches(self.as_entry(item), self.now)
+            return query.matches(self.as_entry(found), self.now)
         except ValueError:  # a line of the log that another program wrote
             return False
 
-    def unfiltered(self) -> Sequence[Item]:
+    def unfiltered(self) -> Sequence[Found]:
+        return self.feed.found if self.feed else ()
+
+    def item(self, found: Found) -> Item:
         raise NotImplementedError
 
-    def key(self, item: Item) -> str:
+    def as_entry(self, found: Found) -> Entry:
         raise NotImplementedError
-
-    def cells(self, item: Item) -> tuple[Cell, ...]:
-        raise NotImplementedError
-
-    def as_entry(self, item: Item) -> Entry:
-        raise NotImplementedError
-
-    def text(self, item: Item) -> Sequence[Part]:
-        """The detail of an item that is no entry."""
-        return ()
-
-    def about(self, item: Item) -> Subject:
-        """What it leads on from."""
-        return Subject()
-
-    # By the keys of rows, of which the list may have some that are gone
-
-    def row_text(self, key: str) -> Sequence[Part]:
-        return self.text(self.shown[key]) if key in self.shown else ()
-
-    def subject(self, key: str) -> Subject:
-        return self.about(self.shown[key]) if key in self.shown else Subject()
 
     def entries(self, key: str) -> Sequence[Entry]:
         """Those that the row is about."""
-        return ()
-
-    def turn(self, key: str) -> LiveTurn | None:
-        """The turn that the row is."""
-        return None
+        return self.shown[key].entries if key in self.shown else ()
 
     def causes(self, key: str = "") -> set[str]:
-        """What can be folded at the row, without a key anywhere."""
-        return set()
+        """Fingerprints of several entries: that of the row, or without a key all."""
+        cause = {one["fingerprint"] for one in self.entries(key)}
+        found = {own for own, item in self.shown.items() if len(item.entries) > 1}
+        return found & cause if key else found
 
     def why_empty(self) -> Content:
         if self.feed is None:
@@ -130,7 +121,7 @@ class Tab(Generic[Item]):
         return ()
 
     def shown_entries(self) -> list[Entry]:
-        return [entry for key in self.shown for entry in self.entries(key)]
+        return [entry for item in self.shown.values() for entry in item.entries]
 
     def marked_entries(self) -> list[Entry]:
         return [entry for entry in self.all_entries() if entry["id"] in self.marked]

@@ -15,7 +15,6 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Input
 
 from interventions.entry import Entry, is_open
 from interventions.errors import QueryError, QueueError
@@ -39,12 +38,14 @@ from monitor.screens.entry_actions import EntryScreen
 from monitor.screens.entry_tabs import HistoryTab, OpenTab, about_entry
 from monitor.screens.record_tabs import LogTab, TrendsTab, TurnsTab
 from monitor.screens.tab import Tab
-from monitor.widgets.header import FilterBar, StatusHeader, TabBar
+from monitor.widgets.header import FilterLine, StatusHeader, TabBar
 from monitor.widgets.keys import TRIAGE, KeyBar, in_order
 from monitor.widgets.row_list import ListPane, RowList
+from monitor.widgets.search_line import SearchLine
 from monitor.widgets.trends_view import TrendChart
 
 TABS: tuple[type[Tab[Any]], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab, TrendsTab)
+_EXAMPLE = "sev:critical phase:planner type:captcha is:snoozed age:>1h text"
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 _ON_THE_LIST = ("mark", "mark_all", "sort", "fold")
 _POLL_S = 0.1
@@ -68,21 +69,21 @@ class TriageScreen(EntryScreen):
         self.tabs = {kind.name: kind(self.model) for kind in TABS}
         super().__init__(state, self.tabs["open"])
         self.read_only = first.read_only
-        self.header, self.filter_bar = StatusHeader(id="header"), FilterBar(id="filter")
+        self.header, self.filter_line = StatusHeader(id="header"), FilterLine(id="filter")
         self.tab_bar = TabBar({name: tab.title for name, tab in self.tabs.items()}, id="tabs")
         self.chart = TrendChart(id="chart")
         self.pane = ListPane(self.chart, self.rows, id="pane")
         self.pulse: Pulse | None = None  # until the first is read
         self.window = Window.DAY
         self._begin_at = begin_at
-        self._since = ""
+        self._since, self.query_text = "", ""
         self._background: dict[str, Background] = {}  # of the entry that was read last
         self._changes: dict[int, tuple[str, ...]] = {}  # since a turn stopped, by its number
         self._trail: list[Place] = []  # where one came from by links
         self._arriving: Place | None = None  # until its rows are there
 
     def compose(self) -> ComposeResult:
-        yield from (self.header, self.tab_bar, self.filter_bar)
+        yield from (self.header, self.tab_bar, self.filter_line)
         with Horizontal(id="body"):
             yield from (self.pane, self.detail)
         yield KeyBar()
@@ -224,7 +225,7 @@ class TriageScreen(EntryScreen):
             behind = self._background.get(entry["id"])
             self.detail.show(entry, self.model.alike(entry), behind, self.state.clock())
             return
-        text = self.row_text()
+        text = self.item.text()
         if text or not self.is_reading:  # the row may be gone from the list
             self.detail.show_text(text, key=self.row)
 
@@ -253,8 +254,6 @@ class TriageScreen(EntryScreen):
 
     @on(RowList.Chosen)
     def _open_detail(self) -> None:
-        if isinstance(self.focused, Input):
-            return  # somebody types already: the words would be keys
         self.detail.display = True
         self._show_detail()
         self.set_focus(self.detail)
@@ -271,8 +270,6 @@ class TriageScreen(EntryScreen):
             self._show_detail()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "filter":  # in the input a slash is a letter
-            return not isinstance(self.focused, Input)
         if action == "leave":
             leads_back = bool(self._trail) or not self.rows.has_focus
             return leads_back is (parameters == ("back",))
@@ -365,7 +362,7 @@ class TriageScreen(EntryScreen):
 
     def _link(self, to: str) -> Place | None:
         entry = self.current()
-        subject = about_entry(entry) if entry else self.tab.subject(self.row)
+        subject = about_entry(entry) if entry else self.item.subject
         place = subject.lead(to, self.model.snapshot.entries)
         return place if to != self.tab.name else None  # where it is already
 
@@ -378,9 +375,8 @@ class TriageScreen(EntryScreen):
             self._go(place)
 
     def _go(self, place: Place) -> None:
-        self.model.filter(place.query)
+        self._filter(place.query)
         self.model.unfolded.add(place.unfolded)
-        self.filter_bar.show_query(place.query)
         self._to_tab(place.tab, place)
 
     def _arrive(self, place: Place) -> None:
@@ -392,27 +388,17 @@ class TriageScreen(EntryScreen):
             self._open_detail()
 
     def action_filter(self) -> None:
-        self.filter_bar.open()
+        self.app.push_screen(SearchLine(self.query_text, _EXAMPLE, self._filter))
 
-    @on(Input.Changed, "#filter-text")
-    def _filter_edited(self, message: Input.Changed) -> None:
+    def _filter(self, text: str) -> None:
+        self.query_text = text.strip()
         try:
-            self.model.filter(message.value)
+            self.model.filter(text)
             problem = "; ".join(self.model.query.remarks)
         except QueryError as error:
             problem = f"{error}: {error.hint}"
-        self.filter_bar.show_problem(problem)
+        self.filter_line.show(self.query_text, problem)
         self.show()
-
-    @on(Input.Submitted, "#filter-text")
-    def _keep_filter(self, message: Input.Submitted) -> None:
-        self.filter_bar.display = bool(message.value.strip())
-        self._focus_list()
-
-    def action_clear_filter(self) -> None:
-        self.query_one("#filter-text", Input).value = ""
-        self.filter_bar.display = False
-        self._focus_list()
 
     def action_back(self) -> None:
         """One level: to where a link was followed; from the detail to the list, then the filter,
@@ -421,8 +407,8 @@ class TriageScreen(EntryScreen):
             self._go(self._trail.pop())
         elif not self.rows.has_focus:
             self._focus_list()
-        elif self.filter_bar.display:
-            self.action_clear_filter()
+        elif self.query_text:
+            self._filter("")
         else:
             if not self.tab.marked:
                 self._since = ""

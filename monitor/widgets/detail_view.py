@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 
-from textual import on
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 from textual.widget import Widget
-from textual.widgets import Input, Static
 
 from interventions.entry import Entry
 from interventions.times import from_text
 from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
 from monitor.widgets.entry_text import entry_parts
-from monitor.widgets.keys import READING, key
+from monitor.widgets.keys import READING
 from monitor.widgets.part import Part
+from monitor.widgets.search_line import SearchLine
 
 _DEEPER = 4
 # `  >   41 |     return x`: the arrow, the number and the bar of a source line.
@@ -110,7 +106,7 @@ class TextView(ScrollView, can_focus=True):
             self.scroll_to(y=target[0], animate=False)
 
     def action_search(self) -> None:
-        self.app.push_screen(SearchLine(self._sought, self.seek))
+        self.app.push_screen(SearchLine(self._sought, "words; n and N go on", self.seek))
 
     def seek(self, words: str) -> None:
         """While it is typed: the first place that has it, with nothing folded."""
@@ -165,35 +161,6 @@ class DetailView(TextView):
     def show_text(self, parts: Sequence[Part], *, key: str) -> None:
         self.entry = self._made_of = None
         super().show_text(parts, key=key)
-
-
-class SearchLine(ModalScreen[None]):
-    """`seek` is called with what is typed, as it is typed; with nothing when it is given up."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "give_up", "No search", "Look for nothing", id="search.clear"),
-    ]
-
-    def __init__(self, words: str, seek: Callable[[str], None]) -> None:
-        super().__init__()
-        self._words, self._seek = words, seek
-
-    def compose(self) -> ComposeResult:
-        with Horizontal(id="search"):
-            yield Static("in it: /", markup=False)
-            yield Input(self._words, placeholder="words; n and N go on", compact=True)
-
-    @on(Input.Changed)
-    def _typed(self, message: Input.Changed) -> None:
-        self._seek(message.value)
-
-    @on(Input.Submitted)
-    def _done(self) -> None:
-        self.dismiss()
-
-    def action_give_up(self) -> None:
-        self._seek("")
-        self.dismiss()
 
 
 def wrapped(text: Iterable[Content], width: int) -> list[Content]:

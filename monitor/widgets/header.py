@@ -1,23 +1,18 @@
-"""What is above the lists: how the queue is, the tabs, and the filter."""
+"""What is above the lists: how the queue is, the tabs, and the query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import ClassVar
 
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.containers import Horizontal
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from interventions.health import Health
 from interventions.plaintext import one_line
 from interventions.times import short_duration
 from monitor.core.rows import short_number
 from monitor.core.snapshot import Pulse, Snapshot, TroubleKind
-from monitor.widgets.keys import key
 from monitor.widgets.trends_view import SEVERITY_STYLES
 
 _MOST_LIMITS = 4
@@ -136,41 +131,15 @@ class TabBar(Static):
         self.update(Content("").join(parts), layout=False)  # always one line
 
 
-class QueryInput(Input):
-    # Its own keys, because an input has others for them already.
-    BINDINGS: ClassVar[list[BindingType]] = [
-        key("enter,down", "submit", "To the list", "Keep the filter", id="filter.done"),
-        key("escape", "screen.clear_filter", "Clear", "No filter", id="filter.clear"),
-    ]
-
-
-class FilterBar(Horizontal):
-    """The line in which a query is typed; it filters while one types."""
+class FilterLine(Static):
+    """The query that the lists are under, and what is wrong with it."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.display = False
+        super().__init__(id=id, markup=False)
+        self.show("")
 
-    def compose(self) -> ComposeResult:
-        yield Static("/", id="filter-slash", markup=False)
-        yield QueryInput(
-            placeholder="sev:critical phase:planner type:captcha is:snoozed age:>1h text",
-            id="filter-text",
-            compact=True,
-        )
-        yield Static(id="filter-problem", markup=False)
-
-    def open(self) -> None:
-        self.display = True
-        self.screen.set_focus(self.query_one(Input))  # at once: the next key is a letter of it
-
-    def show_query(self, query: str) -> None:
-        """One that nobody typed."""
-        with self.prevent(Input.Changed):
-            self.query_one(Input).value = query
+    def show(self, query: str, problem: str = "") -> None:
         self.display = bool(query)
-        self.show_problem("")
-
-    def show_problem(self, problem: str) -> None:
-        self.query_one("#filter-problem", Static).update(problem)
-        self.set_class(bool(problem), "-bad")
+        style = "$text-error" if problem else ""
+        wrong = (problem, "$text-error") if problem else ("esc clears it", "dim")
+        self.update(Content.assemble(("/ ", "bold $text-accent"), (query, style), "  ", wrong))

@@ -30,9 +30,9 @@ from monitor.screens.help import HelpScreen
 from monitor.screens.record_tabs import turn_as_entry
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.detail_view import DetailView, TextView
-from monitor.widgets.header import FilterBar, QueryInput
 from monitor.widgets.keys import KeyBar
 from monitor.widgets.row_list import RowList
+from monitor.widgets.search_line import SearchLine
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
 from tests.tui.seen import app, current, line_of_cursor, reading, rows, text, told, top, triage
@@ -250,13 +250,12 @@ async def test_filter(queue: InterventionQueue, monitor: Make) -> None:
     fill(queue, 12)
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("slash", "s")
-        await until(pilot, lambda: "To the list" in _bottom(pilot))
+        await until(pilot, lambda: "⏎ keeps" in _bottom(pilot))
         assert "/ Filter" not in _bottom(pilot)
         await paste(pilot, "ev:med")
         await until(pilot, lambda: len(rows(pilot).rows) == 2)
         await pilot.press("enter")
-        await until(pilot, lambda: rows(pilot).has_focus)
-        await until(pilot, lambda: pilot.app.screen.query_one(FilterBar).display)
+        await until(pilot, lambda: "/ sev:med  esc clears it" in text(pilot))
         await pilot.press("n")
         await until(pilot, lambda: rows(pilot).cursor == 1)
         await pilot.press("n")
@@ -265,7 +264,7 @@ async def test_filter(queue: InterventionQueue, monitor: Make) -> None:
         await until(pilot, lambda: rows(pilot).cursor == 1)
         await pilot.press("escape")
         await until(pilot, lambda: len(rows(pilot).rows) == 12)
-        assert not pilot.app.screen.query_one(FilterBar).display
+        assert "esc clears it" not in text(pilot)
         await pilot.press("slash")
         await paste(pilot, "sev:purple")
         await until(pilot, lambda: "says nothing" in text(pilot))
@@ -535,7 +534,7 @@ async def test_refresh_help_and_palette(queue: InterventionQueue, monitor: Make)
     "kind",
     [
         Monitor,
-        *(TriageScreen, HelpScreen, RowList, TextView, QueryInput),
+        *(TriageScreen, HelpScreen, RowList, TextView, SearchLine),
         *(Form, ConfirmForm, RetryForm),
     ],
 )

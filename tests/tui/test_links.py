@@ -104,7 +104,7 @@ async def test_an_old_turn_and_a_closed_entry_are_found(
         await until(pilot, lambda: reading(pilot) and "question 900" in text(pilot))
         await pilot.press("E")
         await until(pilot, lambda: triage(pilot).tab.name == "history" and reading(pilot))
-        await pilot.press("q", "q")
+        await pilot.press("q")
         await until(pilot, lambda: triage(pilot).tab.name == "turns")
         await pilot.press("1", "T")
         await until(pilot, lambda: "does not apply" in told(pilot))

@@ -14,7 +14,9 @@ from interventions import InterventionQueue
 from interventions.entry import is_open
 from interventions.times import utc_now
 from monitor.app import Monitor
+from monitor.core.rows import Cell
 from monitor.core.source import LiveSource
+from monitor.screens.tab import Item
 from monitor.widgets.part import Part, plain
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
@@ -256,7 +258,12 @@ async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("3")
         now = ["running"]
-        triage(pilot).tab.row_text = lambda key: [Part("", plain([f"the turn is {now[0]}"]))]  # type: ignore[method-assign]
+        shown = Item(
+            "turn-1", (Cell(""),) * 7, text=lambda: [Part("", plain([f"the turn is {now[0]}"]))]
+        )
+        triage(pilot).tab.rows = lambda now: [shown]  # type: ignore[method-assign]
+        triage(pilot).tab.shown = {"turn-1": shown}
+        triage(pilot).show()
         triage(pilot).post_message(RowList.Chosen())
         await until(pilot, lambda: "the turn is running" in text(pilot))
         now[0] = "interrupted"

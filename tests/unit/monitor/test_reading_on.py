@@ -56,10 +56,10 @@ def test_the_history_is_read_when_something_changed(home: Path) -> None:
     queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
     read = feed_reader("history", source, lambda: NOW)
     first = read()
-    assert [entry["id"] for entry in first.history] == ["a"]
+    assert [entry["id"] for entry in first.found] == ["a"]
     assert read() is first
     _append(archive_file(home), {"id": "b", **CLOSED, "resolved_at": "2026-01-02T02:00:00Z"})
-    assert [entry["id"] for entry in read().history] == ["b", "a"]
+    assert [entry["id"] for entry in read().found] == ["b", "a"]
 
 
 def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> None:
