@@ -97,13 +97,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
     RetrievalError for what is damaged; StorageError."""
     name = f"{socket.gethostname()}:{source.resolve()}"
     files, shared = Stores.of_files(source), Stores.of_database(database, home)
-    with (
-        _quiet(source, files),
-        database.connect() as session,
-        session.transaction(),
-        joining(session),
-    ):
-        session.execute("LOCK TABLE imports IN EXCLUSIVE MODE")
+    with _quiet(source, files), _alone(database) as session:
         sql = "SELECT kind, counted, digest FROM imports WHERE home = %s ORDER BY place"
         if known := session.execute(sql, [storable(name)]).fetchall():
             return [Imported(*row) for row in known], True
@@ -127,6 +121,17 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
             sql = "INSERT INTO imports (home, kind, counted, digest) VALUES (%s, %s, %s, %s)"
             session.execute(sql, row)
     return parts, False
+
+
+@contextmanager
+def _alone(database: Database) -> Iterator[Connection]:
+    """A transaction, and nobody else writes in the database meanwhile: they wait."""
+    with database.away(), database.connect() as session:
+        # Between two statements it reads files, however many.
+        session.execute("SET idle_in_transaction_session_timeout = 0")
+        with session.transaction(), joining(session):
+            session.execute(f"LOCK TABLE imports, {', '.join(_TABLES)} IN EXCLUSIVE MODE".encode())
+            yield session
 
 
 def _part(kind: str, items: Iterable[Any]) -> Imported:

@@ -17,12 +17,13 @@ from interventions.queue import queue_at
 from interventions.storage.lock import FairLock
 from tests.answers import COMPLETE, scripted_flow
 from tests.forked import REPOSITORY
+from tests.servers.fixtures import VARIABLE
 from tests.shared.test_queue import request
 from unified_flow.cli.app import app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.lib.threads import wait_for
-from unified_flow.shared.database import Database
+from unified_flow.shared.database import SESSION, Database
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.stores import grant_store, memory_store, session_store
 from unified_flow.tools.grants import Grant
@@ -117,6 +118,25 @@ def test_a_database_in_use_and_a_home_in_use_are_refused(source: Path, shared_ho
     assert code == 5
     assert "has interventions already" in said
     assert queue_at(shared_home).open_count() == 1
+
+
+def test_a_home_may_take_longer_to_read_than_the_server_waits_for_others(
+    source: Path, shared_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = "-c timezone=UTC -c idle_in_transaction_session_timeout=1ms"
+    monkeypatch.setitem(SESSION, "options", options)
+    code, _, said = take_over(source, shared_home)
+    assert code == 0, said
+
+
+def test_before_the_tables_are_made_it_says_how_to_make_them(
+    source: Path, home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres_url)
+    (home / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
+    code, _, said = take_over(source, home)
+    assert code == 2
+    assert "unified-flow shared migrate" in said
 
 
 def test_a_damaged_turn_is_told_and_nothing_is_taken_over(source: Path, shared_home: Path) -> None:
