@@ -26,12 +26,11 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining
-from unified_flow.shared.fts5_ranking import tokens_of
 from unified_flow.shared.memories import SharedMemoryStore, add_memories
 from unified_flow.shared.queue_history import add_archived, add_failures, add_transitions
 from unified_flow.shared.queue_store import QueueStore, write_state
-from unified_flow.shared.sessions import ADD_MESSAGE, ADD_TURN, SharedSessions, turn_row
-from unified_flow.shared.stored_text import encoded, storable
+from unified_flow.shared.sessions import SharedSessions
+from unified_flow.shared.stored_text import storable
 from unified_flow.shared.turn_lease import status_after
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.tools.grants import GrantStore
@@ -41,7 +40,8 @@ from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.journal import encode
 from unified_flow.turns.lines import sealed
 from unified_flow.turns.memory import MemoryStore
-from unified_flow.turns.sessions import Sessions, SessionStore
+from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.sessions.store import SqlSessions
 from unified_flow.turns.store import TurnMark, TurnStore
 
 ANY = 10**9  # sessions
@@ -64,7 +64,7 @@ class Stores:
 
     turns: TurnStore
     queue: FileStore | QueueStore
-    sessions: Sessions
+    sessions: SqlSessions
     memory: MemoryStore
     grants: GrantStore
 
@@ -104,7 +104,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
         _must_be_empty(session)
         _add_turns(session, files.turns)
         _add_queue(session, source, files.queue)
-        _add_sessions(session, source)
+        shared.sessions.add_all(files.sessions)
         for user, records in files.memory.by_file_name().items():
             add_memories(session, user, records)
         for grant in files.grants.all():
@@ -259,32 +259,6 @@ def _failures(source: Path, queue: FileStore | QueueStore) -> Iterator[dict[str,
                 yield line
             elif line.get("admission") == "dropped" and path.name.startswith("emergency_"):
                 yield {**line, "intervention_id": queue.holder(str(line.get("id")))}
-
-
-def _add_sessions(session: Connection, source: Path) -> None:
-    path = state_folder(source) / "sessions.sqlite3"
-    if not path.exists():
-        return
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
-        file.row_factory = sqlite3.Row
-        rows = "SELECT * FROM turns JOIN turn_terms ON turn_terms.rowid = turn_id ORDER BY turn_id"
-        for row in file.execute(rows):
-            record = {
-                "request_id": row["request_id"],
-                "question": row["question"],
-                "resolved_query": row["resolved_query"],
-                "response": row["response"],
-                "citations": json.loads(row["citations"]),
-                "abstained": bool(row["abstained"]),
-            }
-            (tokens,) = tokens_of([row["terms"]])
-            names, at = (row["session_id"], row["user_id"]), row["started_at"]
-            session.execute(ADD_TURN, turn_row(row["turn_id"], names, at, record, tokens))
-        for row in file.execute("SELECT * FROM messages"):
-            said = {name: row[name] for name in ("id", "role", "content", "timestamp")}
-            said["sources"] = json.loads(row["sources"]) if row["sources"] else None
-            owner = (storable(row["session_id"]), row["turn_id"])
-            session.execute(ADD_MESSAGE, (row["id"], *owner, encoded(said)))
 
 
 def _take_over_rules(source: Path, home: Path) -> list[Imported]:

@@ -30,7 +30,7 @@ from unified_flow.guardrails.schema import ai_decisions, ai_rules
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases import NAMES
 from unified_flow.policies import MAX_ATTEMPTS, RETRY_DELAY_S
-from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids
 from unified_flow.wiring import wire

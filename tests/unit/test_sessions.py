@@ -17,8 +17,7 @@ import pytest
 from tests.answers import DRAFT, scripted_flow
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures, is_locked
-from unified_flow.turns.sessions import SessionStore
-from unified_flow.turns.sessions import store as session_store
+from unified_flow.turns.sessions import SessionStore, session_file
 from unified_flow.turns.turn import Turn
 
 
@@ -82,7 +81,7 @@ def test_a_store_that_another_process_holds_is_waited_for_and_never_put_aside(
     home: Path, store: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = _ask(home, "a", "one?")
-    monkeypatch.setattr(session_store, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(session_file, "BUSY_TIMEOUT_S", 0.05)
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(RetrievalError, match="is locked by another process") as raised:

@@ -27,7 +27,7 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.phases.errors import SynthesisError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
-from unified_flow.turns.sessions.store import SessionStore
+from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.turn import Turn
 
 

@@ -1,49 +1,34 @@
 """What phase 7 keeps and phases 0 and 2 read: finished turns, their messages, and an index.
 
-One SQLite file, one transaction a turn. A message has an id, by which it is added once and removed:
-the same for the same turn saved again, and for the same message delivered again (one request id).
+One transaction a turn. A message has an id, by which it is added once and removed: the same for the
+same turn saved again, and for the same message delivered again (one request id).
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter
 
-from interventions.home import create_private, state_folder
 from interventions.times import to_text
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Citation, PriorTurn, Saved
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import Message, assistant_message, message_id, user_message
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS turns (
-    turn_id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, request_id TEXT NOT NULL,
-    user_id TEXT NOT NULL, question TEXT NOT NULL, resolved_query TEXT NOT NULL,
-    response TEXT NOT NULL, citations TEXT NOT NULL, abstained INTEGER NOT NULL,
-    started_at TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS turns_of_session ON turns (session_id, turn_id);
-CREATE TABLE IF NOT EXISTS messages (
-    id TEXT PRIMARY KEY, session_id TEXT NOT NULL, turn_id INTEGER NOT NULL, role TEXT NOT NULL,
-    content TEXT NOT NULL, sources TEXT, timestamp TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS messages_of_session ON messages (session_id, turn_id);
-CREATE VIRTUAL TABLE IF NOT EXISTS turn_terms USING fts5 (terms, session_id UNINDEXED);
-"""
-BUSY_TIMEOUT_S = 5.0
+T = TypeVar("T")
+
 CITATIONS = TypeAdapter(list[Citation])
-BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
+_TURN = (
+    "turn_id, session_id, request_id, user_id, question, resolved_query, response, citations,"
+    " abstained, started_at"
+)
 
 
 @dataclass(frozen=True)
@@ -91,171 +76,133 @@ class Sessions(Protocol):
     def close(self) -> None: ...
 
 
-class SessionStore(Sessions):
-    """The answered turns and their messages, in the database at `path`; the other turns are in
-    their journals alone (`archive.py`). Safe among processes; one lock among the threads of one.
-    Every method raises RetrievalError if the database cannot be used.
-    """
+class SqlSessions(Sessions):
+    """Sessions in two tables of a database, which the class names; what a turn is found by is each
+    database's own. Statements have `?` for a value."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
-        self._lock = threading.Lock()
+    turns, messages = "turns", "messages"
+    name: str  # in what is told of a saved turn
 
-    @classmethod
-    def of(cls, home: Path) -> Self:
-        return cls(state_folder(home) / "sessions.sqlite3")
+    @abstractmethod
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]: ...
 
-    @property
-    def place(self) -> str:
-        return str(self.path)
+    @abstractmethod
+    def _change(self, work: Callable[[Run], T]) -> T:
+        """What `work` returns, in a transaction, perhaps more than once."""
 
-    def close(self) -> None:
-        with self._lock:
-            self._disconnect()
+    @abstractmethod
+    def _index(self, run: Run, turn_id: int, session_id: str, words: str) -> None:
+        """What a turn, whose row was written just now, is found by."""
 
-    def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
-        if not self.path.exists():
-            return []  # nothing was ever saved here: nothing known, not an error
-        with self._open() as connection:
-            return connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        with failures(self.path, "The session store", broken=BEGIN_ANEW), self._lock:
-            yield self._connected()
-
-    def _connected(self) -> sqlite3.Connection:
-        """The connection to the file that lies there now: it may have been moved aside."""
-        if self._connection is not None and self._inode == _inode(self.path):
-            return self._connection
-        self._disconnect()
-        self._connection = _connect(self.path)
-        self._inode = _inode(self.path)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def last_turn_id(self) -> int:
-        """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
-        with suppress(RetrievalError):
-            found = self._read("SELECT max(turn_id) FROM turns", ())
-            return max((last or 0 for (last,) in found), default=0)
-        return 0
+    def _forget_index(self, run: Run, column: str, value: object) -> None:
+        """Of the turns with this value in `turn_id` or `session_id`."""
 
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
         """The turn that has answered this very message; None if none has, or if the store cannot
         tell."""
         message = message_id(session_id, request_id, user_id, question, "user")
-        query = "SELECT turn_id FROM messages WHERE id = ?"
+        query = f"SELECT turn_id FROM {self.messages} WHERE id = ?"
         with suppress(RetrievalError):
-            return next((turn for (turn,) in self._read(query, (str(message),))), None)
+            return next((turn for (turn,) in self._rows(query, str(message))), None)
         return None
 
     def save(self, turn: Turn) -> Saved:
         """Keep an answered turn. Of a message that was delivered twice at once the turn that is
         saved first is kept. Raises RetrievalError if the store cannot take it."""
-        draft = turn.sections.synthesis
-        analysis = turn.sections.query_analyzer
-        assert draft is not None
-        assert analysis is not None
-        assert turn.started_at is not None
-        at = to_text(turn.started_at)
-        messages = (user_message(turn), assistant_message(turn))
-        rows = [_row(message, turn) for message in messages]
-        citations = json.dumps([c.model_dump(mode="json") for c in draft.citations])
-        row = (
-            *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
-            *(analysis.resolved_query, draft.response, citations, draft.abstained, at),
-        )
-        saved = Saved(message_ids=[str(message.id) for message in messages], store=self.path.name)
-        with self._open() as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")
-            others = "SELECT 1 FROM messages WHERE id = ? AND turn_id != ?"
-            if connection.execute(others, (str(messages[0].id), turn.turn_id)).fetchone():
-                return saved
-            connection.execute("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        rows = [_row(message, turn) for message in (user_message(turn), assistant_message(turn))]
+        ids = [str(row[0]) for row in rows]
+
+        def add(run: Run) -> None:
+            if not all(self._add_message(run, row) for row in rows):
+                return
             # A resumed turn may have been asked in other words before.
-            connection.execute(
-                "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
-                (turn.session_id, turn.turn_id),
-            )
-            connection.executemany("INSERT INTO messages VALUES (?,?,?,?,?,?,?)", rows)
-            connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
-            connection.execute(
-                "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?,?,?)",
-                (turn.turn_id, index_text(turn), turn.session_id),
-            )
-        return saved
+            others = "session_id = ? AND turn_id = ? AND id NOT IN (?, ?)"
+            run(f"DELETE FROM {self.messages} WHERE {others}", turn.session_id, turn.turn_id, *ids)
+            self._forget_index(run, "turn_id", turn.turn_id)
+            run(f"DELETE FROM {self.turns} WHERE turn_id = ?", turn.turn_id)
+            self._add_turn(run, _turn_row(turn))
+
+        self._change(add)
+        return Saved(message_ids=ids, store=self.name)
+
+    def add_all(self, other: SqlSessions) -> None:
+        """What is in another store, to this one, which has none of it."""
+
+        def add(run: Run) -> None:
+            for row in other._rows(f"SELECT {_TURN} FROM {other.turns} ORDER BY turn_id"):
+                self._add_turn(run, row)
+            for row in other._rows(f"SELECT * FROM {other.messages}"):
+                self._add_message(run, row)
+
+        self._change(add)
+
+    def _add_message(self, run: Run, row: Sequence[object]) -> bool:
+        """False for one that another turn has."""
+        query = (
+            f"INSERT INTO {self.messages} AS known VALUES (?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET content = excluded.content,"
+            " sources = excluded.sources, timestamp = excluded.timestamp"
+            " WHERE known.turn_id = excluded.turn_id"
+        )
+        return run(query, *row) > 0
+
+    def _add_turn(self, run: Run, row: Sequence[Any]) -> None:
+        places = ", ".join("?" * len(row))
+        run(f"INSERT INTO {self.turns} ({_TURN}) VALUES ({places})", *row)
+        turn_id, session_id, *_, resolved_query, response, _, _, _ = row
+        self._index(run, turn_id, session_id, " ".join(terms(f"{resolved_query} {response}")))
 
     def take_back(self, turn: Turn) -> int:
         """Remove what this turn has left here, and nothing that another one has; how many messages
         that were. What was never kept is no error."""
-        if not self.path.exists():
-            return 0
-        with self._open() as connection, connection:
-            gone = connection.execute(
-                "DELETE FROM messages WHERE session_id = ? AND turn_id = ?",
-                (turn.session_id, turn.turn_id),
+
+        def remove(run: Run) -> int:
+            of_turn = "session_id = ? AND turn_id = ?"
+            gone = run(
+                f"DELETE FROM {self.messages} WHERE {of_turn}", turn.session_id, turn.turn_id
             )
-            if gone.rowcount:
-                connection.execute("DELETE FROM turns WHERE turn_id = ?", (turn.turn_id,))
-                connection.execute("DELETE FROM turn_terms WHERE rowid = ?", (turn.turn_id,))
-        return gone.rowcount
+            if gone:
+                self._forget_index(run, "turn_id", turn.turn_id)
+                run(f"DELETE FROM {self.turns} WHERE turn_id = ?", turn.turn_id)
+            return gone
+
+        return self._change(remove)
 
     def user_of(self, session_id: str) -> str | None:
         """Whose the session's last turn is; None for an unknown session."""
-        query = "SELECT user_id FROM turns WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1"
-        return next((user for (user,) in self._read(query, (session_id,))), None)
+        query = (
+            f"SELECT user_id FROM {self.turns} WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1"
+        )
+        return next((user for (user,) in self._rows(query, session_id)), None)
 
     def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]:
         """The session's last turns before turn `before`, oldest first."""
         query = (
-            "SELECT turn_id, question, response FROM turns"
+            f"SELECT turn_id, question, response FROM {self.turns}"
             " WHERE session_id = ? AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
         )
-        rows = self._read(query, (session_id, before, limit))
+        rows = self._rows(query, session_id, before, limit)
         return [PriorTurn(turn_id=t, question=q, answer=a) for t, q, a in reversed(rows)]
-
-    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
-        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
-        wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(text)))
-        if not wanted:
-            return []
-        query = (
-            "SELECT t.turn_id, t.question, t.response, bm25(turn_terms) FROM turn_terms"
-            " JOIN turns t ON t.turn_id = turn_terms.rowid"
-            " WHERE turn_terms MATCH ? AND turn_terms.session_id = ? AND t.turn_id < ?"
-            " ORDER BY bm25(turn_terms) LIMIT ?"
-        )
-        rows = self._read(query, (f"terms : ({wanted})", session_id, before, limit))
-        return [
-            PriorTurn(turn_id=t, question=q, answer=a, score=unit_score(-rank))
-            for t, q, a, rank in rows
-        ]
 
     def sessions(self, limit: int) -> list[SessionSummary]:
         """The latest sessions, newest first."""
-        rows = self._read(
+        rows = self._rows(
             "SELECT g.session_id, g.turns, g.first_at, g.last_at, opening.question FROM ("
             " SELECT session_id, count(*) AS turns, min(started_at) AS first_at,"
             " max(started_at) AS last_at, min(turn_id) AS first, max(turn_id) AS last"
-            " FROM turns GROUP BY session_id) AS g"
-            " JOIN turns AS opening ON opening.turn_id = g.first ORDER BY g.last DESC LIMIT ?",
-            (limit,),
+            f" FROM {self.turns} GROUP BY session_id) AS g"
+            f" JOIN {self.turns} AS opening ON opening.turn_id = g.first"
+            " ORDER BY g.last DESC LIMIT ?",
+            limit,
         )
         return [SessionSummary(*row) for row in rows]
 
     def exchanges(self, session_id: str) -> list[Exchange]:
         """The exchanges, oldest first; [] for an unknown session."""
-        rows = self._read(
+        rows = self._rows(
             "SELECT turn_id, started_at, question, response, citations, abstained"
-            " FROM turns WHERE session_id = ? ORDER BY turn_id",
-            (session_id,),
+            f" FROM {self.turns} WHERE session_id = ? ORDER BY turn_id",
+            session_id,
         )
         return [
             Exchange(
@@ -266,40 +213,19 @@ class SessionStore(Sessions):
 
     def forget(self, session_id: str) -> int:
         """Remove all that was said in it; how many turns that were."""
-        if not self.path.exists():
-            return 0
-        with self._open() as connection:
-            # Without this and the checkpoint, what was said would stay in free pages and in the
-            # log of writes.
-            connection.execute("PRAGMA secure_delete = ON")
-            with connection:
-                for table in ("turn_terms", "messages"):
-                    connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
-                connection.execute("INSERT INTO turn_terms (turn_terms) VALUES ('optimize')")
-                gone = connection.execute("DELETE FROM turns WHERE session_id = ?", (session_id,))
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return gone.rowcount
+
+        def remove(run: Run) -> int:
+            self._forget_index(run, "session_id", session_id)
+            run(f"DELETE FROM {self.messages} WHERE session_id = ?", session_id)
+            return run(f"DELETE FROM {self.turns} WHERE session_id = ?", session_id)
+
+        return self._change(remove)
 
 
-def _inode(path: Path) -> int:
-    """0 if there is no file."""
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return 0
+class Run(Protocol):
+    """A statement in a transaction; how many rows it has changed."""
 
-
-def _connect(path: Path) -> sqlite3.Connection:
-    create_private(path)
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(SCHEMA)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+    def __call__(self, query: str, *values: object) -> int: ...
 
 
 def _row(message: Message, turn: Turn) -> tuple[object, ...]:
@@ -310,12 +236,17 @@ def _row(message: Message, turn: Turn) -> tuple[object, ...]:
     )
 
 
-def index_text(turn: Turn) -> str:
-    """What an answered turn is found by."""
+def _turn_row(turn: Turn) -> tuple[object, ...]:
     draft, analysis = turn.sections.synthesis, turn.sections.query_analyzer
     assert draft is not None
     assert analysis is not None
-    return " ".join(terms(f"{analysis.resolved_query} {draft.response}"))
+    assert turn.started_at is not None
+    citations = json.dumps([citation.model_dump(mode="json") for citation in draft.citations])
+    return (
+        *(turn.turn_id, turn.session_id, turn.request_id, turn.user_id, turn.question),
+        *(analysis.resolved_query, draft.response, citations, int(draft.abstained)),
+        to_text(turn.started_at),
+    )
 
 
 def unit_score(weight: float) -> float:

@@ -116,11 +116,16 @@ CONVERSATIONS = """
 CREATE TABLE session_turns (
     turn_id bigint PRIMARY KEY,
     session_id text NOT NULL,
+    request_id text NOT NULL,
     user_id text NOT NULL,
+    question text NOT NULL,
+    resolved_query text NOT NULL,
+    response text NOT NULL,
+    citations text NOT NULL,
+    abstained integer NOT NULL,
     started_at text NOT NULL,
-    record text NOT NULL,
-    tokens text[] NOT NULL,
-    length integer NOT NULL
+    tokens text[] NOT NULL DEFAULT '{}',
+    length integer NOT NULL DEFAULT 0
 );
 CREATE INDEX session_turns_of ON session_turns (session_id, turn_id);
 CREATE INDEX session_turns_length ON session_turns (length);
@@ -129,7 +134,10 @@ CREATE TABLE session_messages (
     id text PRIMARY KEY,
     session_id text NOT NULL,
     turn_id bigint NOT NULL,
-    message text NOT NULL
+    role text NOT NULL,
+    content text NOT NULL,
+    sources text,
+    timestamp text NOT NULL
 );
 CREATE INDEX session_messages_of ON session_messages (session_id, turn_id);
 CREATE TABLE memories (
