@@ -7,7 +7,7 @@ that was taken for dead, and was frozen, can write no more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
@@ -305,9 +305,6 @@ class PostgresLease(ReportingLease):
     def drop(self) -> None:
         self._waiting.clear()
         self._begins = False
-
-    async def show(self, events: Sequence[AnyEvent]) -> None:
-        return
 
     async def remove(self, *, reserve: bool = False) -> None:
         """No number is ever given twice."""

@@ -7,16 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from unified_flow.errors.turns import NotResumableError
 from unified_flow.shared.database import Database
 from unified_flow.shared.lock_session import HELD_KEYS, LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
 from unified_flow.shared.workflows import queue_name
-from unified_flow.turns.events import VERSION, AnyEvent, TurnSalvaged, TurnStarted
+from unified_flow.turns.events import VERSION, AnyEvent, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
@@ -48,9 +46,6 @@ class PostgresTurnStore(TurnStore):
 
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
-
-    def files(self, turn_id: int) -> Path | None:
-        return None
 
     def _session(self) -> LockSession:
         """For a lease."""
@@ -220,14 +215,6 @@ class PostgresTurnStore(TurnStore):
         query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
         row = await self._row(query, turn_id=turn_id, lock=TURN_LOCK)
         return bool(row and row[0])
-
-    async def unreleased(self) -> list[int]:
-        """None: what a worker has left, another one takes over."""
-        return []
-
-    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
-        await self.read(turn_id)
-        raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
 
     async def sweep(self, before: datetime | None) -> None:
         query = (

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from itertools import count
-from pathlib import Path
 from time import time_ns
 
-from unified_flow.errors.turns import NotResumableError
-from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
+from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.journal import encode
 from unified_flow.turns.lines import events_in, sealed
 from unified_flow.turns.lock import PAUSE_S
@@ -37,9 +35,6 @@ class InMemoryTurnStore(TurnStore):
 
     def place(self, turn_id: int | None = None) -> str:
         return "memory" if turn_id is None else f"memory, turn {turn_id}"
-
-    def files(self, turn_id: int) -> Path | None:
-        return None
 
     async def create(self) -> TurnLease:
         turn_id = next(self._next)
@@ -66,15 +61,8 @@ class InMemoryTurnStore(TurnStore):
                 self._begun.pop(message, None)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
-        return self._events(turn_id, _found(self._turns, turn_id).lines)
-
-    async def first(self, turn_id: int) -> TurnStarted | None:
-        began = self._events(turn_id, _found(self._turns, turn_id).lines[:1])
-        return began[0] if began and isinstance(began[0], TurnStarted) else None
-
-    def _events(self, turn_id: int, lines: list[bytes]) -> list[AnyEvent]:
-        found = events_in(lines, self.place(turn_id), lambda record: record)
-        return [event for _, event in found]
+        lines = _found(self._turns, turn_id).lines
+        return [event for _, event in events_in(lines, self.place(turn_id), lambda record: record)]
 
     async def ids(self) -> list[int]:
         return sorted(self._turns)
@@ -83,22 +71,12 @@ class InMemoryTurnStore(TurnStore):
         found = self._turns.get(turn_id)
         return TurnMark(sum(map(len, found.lines)), found.written_at) if found else None
 
-    async def marks(self) -> dict[int, TurnMark]:
-        return {n: mark for n in sorted(self._turns) if (mark := await self.mark(n)) is not None}
-
     async def sizes(self) -> dict[int, int]:
         return {n: mark.size or 0 for n, mark in (await self.marks()).items()}
 
     async def is_held(self, turn_id: int) -> bool:
         found = self._turns.get(turn_id)
         return found is not None and found.held
-
-    async def unreleased(self) -> list[int]:
-        return []
-
-    async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
-        _found(self._turns, turn_id)
-        raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
 
     async def sweep(self, before: datetime | None) -> None:
         for turn_id, found in list(self._turns.items()):
@@ -120,15 +98,6 @@ class _MemoryLease(TurnLease):
         lines = self._journal.lines
         lines.append(sealed(encode(event), len(lines) + 1))
         self._journal.written_at = time_ns()
-
-    async def flush(self) -> None:
-        return
-
-    def drop(self) -> None:
-        return
-
-    async def show(self, events: Sequence[AnyEvent]) -> None:
-        return
 
     async def remove(self, *, reserve: bool = False) -> None:
         if self._holds:

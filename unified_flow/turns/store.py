@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
+from unified_flow.errors.turns import NotResumableError
+
 if TYPE_CHECKING:  # a list of turns does without them
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
 
@@ -56,15 +58,15 @@ class TurnLease(Protocol):
 
     async def flush(self) -> None:
         """What waits outlives the process once this returns, and others see it. Raises OSError."""
-        ...
+        return
 
     def drop(self) -> None:
         """Forget what waits."""
-        ...
+        return
 
     async def show(self, events: Sequence[AnyEvent]) -> None:
         """The turn has stopped: make the page for people, where the store keeps one."""
-        ...
+        return
 
     async def remove(self, *, reserve: bool = False) -> None:
         """The turn is gone. With `reserve` its number is not given to another. Nothing after a
@@ -99,7 +101,8 @@ class Delivery:
 
 class TurnStore(Protocol):
     """Methods that take a `turn_id` raise FileNotFoundError for one that is not there, but for
-    `mark` and `is_held`, and RetrievalError for what cannot be read."""
+    `mark` and `is_held`, and RetrievalError for what cannot be read. Those with a body are for
+    stores without files, and without leases that outlive their process."""
 
     def place(self, turn_id: int | None = None) -> str:
         """Where a turn, or all of them, are kept: for a message to people."""
@@ -108,7 +111,7 @@ class TurnStore(Protocol):
     def files(self, turn_id: int) -> Path | None:
         """A folder for what the turn's tools are given; None if the store has no files. It need
         not exist yet."""
-        ...
+        return None
 
     async def create(self) -> TurnLease:
         """A new turn with a number of its own, among all processes. Raises OSError."""
@@ -128,7 +131,8 @@ class TurnStore(Protocol):
 
     async def first(self, turn_id: int) -> TurnStarted | None:
         """How the turn began, at less cost than reading all of it; None if it never did."""
-        ...
+        first = next(iter(await self.read(turn_id)), None)
+        return first if first is not None and first.event == "turn_started" else None
 
     async def ids(self) -> list[int]:
         """The numbers of all turns, oldest first."""
@@ -140,7 +144,7 @@ class TurnStore(Protocol):
 
     async def marks(self) -> dict[int, TurnMark]:
         """Of all turns, oldest first."""
-        ...
+        return {n: mark for n in await self.ids() if (mark := await self.mark(n)) is not None}
 
     async def sizes(self) -> dict[int, int]:
         """The bytes that each turn takes, large values and pages with it."""
@@ -153,7 +157,7 @@ class TurnStore(Protocol):
     async def unreleased(self) -> list[int]:
         """Turns whose lease ended with the life of its process, without reading them all; oldest
         first. Whoever opens and releases such a turn takes it from the list."""
-        ...
+        return []
 
     async def salvage(self, turn_id: int, by: str) -> tuple[int, TurnSalvaged]:
         """Cut the turn before its first damaged line, for a person, and set the rest aside; how
@@ -162,7 +166,8 @@ class TurnStore(Protocol):
         Raises NotResumableError where nothing is damaged, or nothing can be kept, and as `open`
         does.
         """
-        ...
+        await self.read(turn_id)
+        raise NotResumableError(f"nothing in {self.place(turn_id)} is damaged")
 
     async def sweep(self, before: datetime | None) -> None:
         """Remove what processes that died have left half begun (before `before`) or half
