@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from heapq import merge
@@ -30,7 +30,6 @@ from interventions.entry import (
     Transition,
     closed_at,
     fingerprints,
-    is_about,
     is_open,
     open_ones,
     short_id,
@@ -173,21 +172,20 @@ class InterventionQueue:
         return self._change(transitions.dismiss, intervention_id, options, note=clean)
 
     def supersede(
-        self, turn_id: int, why: str, *, keep: Container[str] = (), **options: Unpack[ActorOptions]
-    ) -> list[Entry]:
-        """Mark the open entries that are about a turn which no longer needs their fix, but for
-        those with an id in `keep`, which other turns need."""
+        self, ids: Collection[str], why: str, **options: Unpack[ActorOptions]
+    ) -> tuple[str, ...]:
+        """Mark those of the entries that are open and do not say so yet: no turn needs their fix
+        any more. The ids of those that were marked now."""
         actor, fields = Actor.current(**options), EntryFields(superseded=_clean("why", why))
         with self.store.transaction(self.lock_timeout_s) as work:
-            # As they are read: in a transaction an entry has only its latest turns.
-            about = {entry["id"] for entry in self.entries() if is_about(entry, turn_id)}
-            return [
-                self._write(work, "supersede", entry, fields, actor)
+            marked = [
+                entry
                 for entry in open_ones(work.state.entries)
-                if entry["id"] in about
-                and entry["id"] not in keep
-                and entry["superseded"] != fields["superseded"]
+                if entry["id"] in ids and entry["superseded"] != fields["superseded"]
             ]
+            for entry in marked:
+                self._write(work, "supersede", entry, fields, actor)
+        return tuple(entry["id"] for entry in marked)
 
     def snooze(
         self,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interventions import InterventionQueue
-from interventions.entry import is_open
+from interventions.entry import is_about, is_open
 from monitor.app import Monitor
 from tests.answers import COMPLETE, QUESTION, every_phase_by_model, script, served_flow
 from tests.servers.model_server import Connection, ModelServer, answer, status
@@ -125,7 +125,9 @@ def _after(go_on: threading.Event) -> Callable[[Connection], None]:
 async def test_what_nobody_needs_any_more_says_so(
     queue: InterventionQueue, monitor: Make, failed: ModelServer
 ) -> None:
-    queue.supersede(1, "turn 1 was abandoned by ada")
+    queue.supersede(
+        {e["id"] for e in queue.entries() if is_about(e, 1)}, "turn 1 was abandoned by ada"
+    )
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("f")
         await until(pilot, lambda: text(pilot).count("SUPS") == 1)

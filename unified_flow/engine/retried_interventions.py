@@ -131,7 +131,7 @@ def resolve_passed(
         for entry in queue.entries()
         if is_open(entry) and is_about(entry, turn.turn_id) and has_passed(entry, turn, about)
     ]
-    others = {entry["id"]: other_waiting_turn(entry, turn, archive) for entry in passed}
+    others = {entry["id"]: waiting_turn(entry, archive, but=turn.turn_id) for entry in passed}
     waiting = {entry_id: other for entry_id, other in others.items() if other is not None}
     solved = others.keys() - waiting.keys()
     if note is None or not solved:
@@ -148,17 +148,17 @@ def may_stay_open(turn: Turn) -> Iterator[None]:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 
 
-def awaited_by_others(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
-    """The open entries of the turn for whose fix other turns still wait."""
+def left_behind(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
+    """The open entries of the turn for whose fix no other turn waits."""
     mine = (e for e in queue.entries() if is_open(e) and is_about(e, turn.turn_id))
-    return {entry["id"] for entry in mine if other_waiting_turn(entry, turn, archive) is not None}
+    return {e["id"] for e in mine if waiting_turn(e, archive, but=turn.turn_id) is None}
 
 
-def other_waiting_turn(entry: Entry, turn: Turn, archive: TurnArchive) -> int | None:
-    """A turn, other than this one, that waits for the same fix; the latest of them."""
+def waiting_turn(entry: Entry, archive: TurnArchive, *, but: int = 0) -> int | None:
+    """A turn, other than `but`, that waits for the fix; the latest of them."""
     # Backwards: `retry --all` takes them in order, so the last one mostly still waits.
     for turn_id in reversed(turns_of(entry)):
-        if turn_id == turn.turn_id:
+        if turn_id == but:
             continue
         try:
             other = wait_for(archive.load(turn_id))

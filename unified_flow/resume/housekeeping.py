@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from interventions import InterventionQueue
-from interventions.entry import is_about, is_open, turns_of
+from interventions.entry import Entry, is_open, turns_of
 from interventions.errors import QueueError
-from unified_flow.engine.retried_interventions import awaited_by_others
+from unified_flow.engine.retried_interventions import waiting_turn
 from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.lib.threads import to_the_end, wait_for
@@ -46,35 +46,23 @@ async def abandon(
     given up by then; killed, or with the queue locked, it leaves that to the next time, whichever
     turns that takes.
     """
-    given_up: dict[int, Turn] = {}
+    given_up = set[int]()
     late: dict[int, UnifiedFlowError | QueueError] = {}
     refused: list[UnifiedFlowError | QueueError] = []
     archive = TurnArchive(turns)
 
-    def given_up_before(turn_id: int) -> Turn | None:
-        with suppress(RetrievalError):
-            turn = wait_for(archive.load(turn_id))
-            return turn if turn is not None and turn.status == "abandoned" else None
-        return None
-
     def supersede() -> int:
-        """By entry, of which each may hold thousands of them."""
-        many = f"{len(given_up)} turns were" if len(given_up) > 1 else None
-        looked_at, marked = set[str](), 0
+        marked = 0
         for entry in filter(is_open, queue.entries()):
-            about = turns_of(entry)
-            turn = next((given_up[each] for each in about if each in given_up), None)
-            if turn is None and not entry.get("superseded"):
-                turn = next((Turn(turn_id=each) for each in about if each in late), None)
-                turn = turn or given_up_before(entry["turn_id"])
-                looked_at |= {e["id"] for e in queue.entries() if e.get("superseded")}
-            if turn is not None:
-                keep = looked_at | awaited_by_others(turn, queue, archive)
-                why = _why(many or f"turn {turn.turn_id} was", reason)
-                if found := queue.supersede(turn.turn_id, why, keep=keep, via="cli"):
-                    late.pop(turn.turn_id, None)
+            about = given_up.intersection(turns_of(entry))
+            if not about and not entry["superseded"]:
+                about = late.keys() & turns_of(entry) or _given_up_before(archive, entry)
+            if about and waiting_turn(entry, archive) is None:
+                named = f"turn {min(about)} was" if len(about) == 1 else f"{len(about)} turns were"
+                found = queue.supersede([entry["id"]], _why(named, reason), via="cli")
                 marked += len(found)
-                looked_at |= {e["id"] for e in queue.entries() if is_about(e, turn.turn_id)}
+                for turn_id in about if found else ():
+                    late.pop(turn_id, None)
         return marked
 
     marked = 0
@@ -82,9 +70,9 @@ async def abandon(
         for done, turn_id in enumerate(turn_ids, 1):
             try:
                 if await _give_up(turns, turn_id, reason):
-                    given_up[turn_id] = Turn(turn_id=turn_id)
+                    given_up.add(turn_id)
                 else:
-                    late[turn_id] = _nothing_to_give_up(Turn(turn_id=turn_id, status="abandoned"))
+                    late[turn_id] = _nothing_to_give_up(turn_id, "abandoned")
             except JournalVersionError as exc:
                 refused.append(exc)  # another version can go on with it
             except RetrievalError as exc:
@@ -97,13 +85,21 @@ async def abandon(
     return Abandoned(len(given_up), marked, [*refused, *late.values()])
 
 
+def _given_up_before(archive: TurnArchive, entry: Entry) -> set[int]:
+    """The entry's own turn, if that is so."""
+    with suppress(RetrievalError):
+        turn = wait_for(archive.load(entry["turn_id"]))
+        return {turn.turn_id} if turn is not None and turn.status == "abandoned" else set()
+    return set()
+
+
 async def _give_up(turns: TurnStore, turn_id: int, reason: str) -> bool:
     """False for one that was given up before."""
     async with await open_turn(turns, turn_id) as ledger:
         if ledger.turn.status == "abandoned":
             return False
         if ledger.turn.status in FINISHED:
-            raise _nothing_to_give_up(ledger.turn)
+            raise _nothing_to_give_up(turn_id, ledger.turn.status)
         async with refusals(turns, turn_id):
             await ledger.begin(TurnAbandoned(by=this_process().user, reason=reason))
         return True
@@ -123,8 +119,8 @@ async def salvage(turns: TurnStore, turn_id: int) -> tuple[int, TurnSalvaged]:
         return await turns.salvage(turn_id, this_process().user)
 
 
-def _nothing_to_give_up(turn: Turn) -> NotResumableError:
-    return NotResumableError(f"turn {turn.turn_id} is {turn.status}: there is nothing to give up")
+def _nothing_to_give_up(turn_id: int, status: str) -> NotResumableError:
+    return NotResumableError(f"turn {turn_id} is {status}: there is nothing to give up")
 
 
 async def prunable(

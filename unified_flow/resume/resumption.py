@@ -14,7 +14,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.environment import beginning, changed_since
 from unified_flow.engine.retried_interventions import (
     Resolutions,
-    awaited_by_others,
+    left_behind,
     may_stay_open,
     resolve_passed,
     retried_intervention,
@@ -227,8 +227,8 @@ def _resolved(
         )
         if not resumed.failed and not turn.waits and not resolutions.waiting:
             why = f"turn {turn.turn_id} was resumed by {by} and is {turn.status}"
-            keep = awaited_by_others(turn, queue, TurnArchive(services.turns))
-            queue.supersede(turn.turn_id, why, keep=keep, by=by, via=via)
+            left = left_behind(turn, queue, TurnArchive(services.turns))
+            queue.supersede(left, why, by=by, via=via)
         closed = _closed(turn, queue, resolutions)
     except QueueError as exc:
         return replace(resumed, trouble=str(exc))

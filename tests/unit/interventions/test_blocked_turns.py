@@ -81,7 +81,7 @@ def test_thousands_of_turns_are_kept_listed_and_retried(home: Path, make) -> Non
     assert f"it blocks turns 6 to {TURNS} too" in _run(home, "show", holder)
     found = parse("turn:7").select(list(queue.entries()), utc_now())
     assert [one["id"] for one in found] == [holder]
-    assert len(queue.supersede(7, "asked again")) == 1
+    assert queue.supersede([holder], "asked again") == (holder,)
 
 
 def test_a_turn_that_fails_again_stands_last_and_once(home: Path, make) -> None:
