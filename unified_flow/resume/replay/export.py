@@ -56,7 +56,7 @@ def _clean(recording: Recording) -> Recording:
     """Without secrets. Whole: a test plays it, and what is cut plays otherwise. Raises
     NotReplayableError where nothing playable is left."""
     visits = tuple(
-        visit.model_copy(update={"replies": tuple(map(_clean_reply, visit.replies))})
+        visit.model_copy(update={"replies": list(map(_clean_reply, visit.replies))})
         for visit in recording.visits
     )
     plain = recording.model_copy(update={"visits": visits}).model_dump(mode="json")

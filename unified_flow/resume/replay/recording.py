@@ -7,7 +7,6 @@ resumed, but for their completed tool calls.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -36,7 +35,7 @@ class RecordedReply(Plain):
     request_digest: str = ""
 
 
-class Call(Plain):
+class Call(BaseModel):
     """A tool call; `place` is its own in the plan, and `output` is None if it failed."""
 
     place: int
@@ -45,10 +44,12 @@ class Call(Plain):
     output: results.ToolResult | None = None
 
 
-class RecordedVisit(Plain):
+class RecordedVisit(BaseModel):
+    """`calls` are in the order of the plan."""
+
     phase: str
-    replies: tuple[RecordedReply, ...] = ()
-    calls: tuple[Call, ...] = ()
+    replies: list[RecordedReply] = []
+    calls: list[Call] = []
     output: Any = None
     completed: bool = False
 
@@ -112,30 +113,10 @@ async def recorded(turns: TurnStore, turn_id: int) -> Recording:
         return record(journal)
 
 
-@dataclass
-class _Visit:
-    """One that is being read; `calls` by their place in the plan."""
-
-    phase: str
-    calls: dict[int, Call] = field(default_factory=dict)
-    replies: list[RecordedReply] = field(default_factory=list)
-    output: Any = None
-    completed: bool = False
-
-    def recorded(self) -> RecordedVisit:
-        return RecordedVisit(
-            phase=self.phase,
-            replies=tuple(self.replies),
-            calls=tuple(call for _, call in sorted(self.calls.items())),
-            output=self.output,
-            completed=self.completed,
-        )
-
-
 def record(journal: Iterable[AnyEvent]) -> Recording:
     """The recording of a turn. Raises JournalOrderError."""
     turn, asked = Turn(), ""
-    visits, resumptions, edited = list[_Visit](), list[RecordedResumption](), False
+    visits, resumptions, edited = list[RecordedVisit](), list[RecordedResumption](), False
     for event in journal:
         before, turn = turn, apply(turn, event)
         if isinstance(event, OF_A_VISIT) and not visits:
@@ -144,25 +125,26 @@ def record(journal: Iterable[AnyEvent]) -> Recording:
             case events.TurnStarted():
                 asked = event.question
             case events.PhaseStarted():
-                visits.append(_Visit(event.phase, _carried(event, turn)))
+                visits.append(RecordedVisit(phase=event.phase, calls=_carried(event, turn)))
             case events.ModelCalled():
                 reply = RecordedReply(text=event.reply, request_digest=event.request_digest)
                 visits[-1].replies.append(reply)
             case events.ToolStarted():
                 call = Call(place=event.call, tool=event.tool, args=event.args)
-                visits[-1].calls[event.call] = call
+                visits[-1].calls.append(call)
             case events.ToolCompleted():
                 output, calls = turn.tools_done[event.call], visits[-1].calls
-                if (begun := calls.get(event.call)) is not None:
-                    calls[event.call] = begun.model_copy(update={"output": output})
-                elif output.success:
+                begun = [call for call in calls if call.place == event.call]
+                if output.success and not begun:
                     raise JournalOrderError(event, before, "its call had not begun")
-                else:  # refused before it began
-                    calls |= _calls_of_plan(event, turn, {event.call: output})
+                if not begun:  # refused before it began
+                    calls += _calls_of_plan(event, turn, {event.call: output})
+                for call in begun:
+                    call.output = output
             case events.PhaseCompleted():
                 visits[-1].output, visits[-1].completed = event.output, True
             case events.PhaseFailed() if not visits or visits[-1].phase != event.phase:
-                visits.append(_Visit(event.phase))
+                visits.append(RecordedVisit(phase=event.phase))
             case events.PhaseFailed() if event.tool is not None and event.phase != COORDINATOR:
                 # The search beside the phase failed, whatever a model had said by then.
                 visits[-1].replies.clear()
@@ -175,7 +157,10 @@ def record(journal: Iterable[AnyEvent]) -> Recording:
                 resumptions.append(
                     RecordedResumption(after=after, phase=event.phase, standing=standing)
                 )
-    kept = [v.recorded() for n, v in enumerate(visits) if v.completed or n == len(visits) - 1]
+    kept = [visit for visit in visits if visit.completed or visit is visits[-1]]
+    for visit in kept:
+        visit.calls.sort(key=lambda call: call.place)
+    reached = turn.failure.limit if turn.failure else None
     return Recording(
         turn_id=turn.turn_id,
         session_id=turn.session_id,
@@ -186,33 +171,28 @@ def record(journal: Iterable[AnyEvent]) -> Recording:
         resumptions=tuple(resumptions),
         history=turn.history,
         unfinished=turn.failure is None and turn.status not in ("answered", "clarify"),
-        limits=_limits(turn),
+        limits={reached.loop: reached.limit} if reached else {},
     )
 
 
-def _limits(turn: Turn) -> dict[str, int]:
-    found = turn.failure.limit if turn.failure else None
-    return {found.loop: found.limit} if found else {}
-
-
-def _carried(event: events.PhaseStarted, turn: Turn) -> dict[int, Call]:
+def _carried(event: events.PhaseStarted, turn: Turn) -> list[Call]:
     """Tool calls that a visit had done before it stopped; the next one does not do them again."""
     if turn.sections.planner is None or turn.visits[-1].phase != COORDINATOR:
-        return {}
+        return []
     return _calls_of_plan(event, turn, turn.tools_done)
 
 
 def _calls_of_plan(
     event: AnyEvent, turn: Turn, done: Mapping[int, results.ToolResult]
-) -> dict[int, Call]:
+) -> list[Call]:
     plan = turn.sections.planner
     asked = plan.tool_requests if plan is not None else []
     if any(place >= len(asked) for place in done):
         raise JournalOrderError(event, turn, "a tool answered what the plan does not ask for")
-    return {
-        place: Call(place=place, tool=asked[place].tool, args=asked[place].args, output=output)
+    return [
+        Call(place=place, tool=asked[place].tool, args=asked[place].args, output=output)
         for place, output in done.items()
-    }
+    ]
 
 
 def _standing(turn: Turn) -> dict[str, Any]:
@@ -220,7 +200,7 @@ def _standing(turn: Turn) -> dict[str, Any]:
     return {"question": turn.question} | {n: sections[n] for n in OUTPUT if n in sections}
 
 
-def _before(visits: list[_Visit], turn: Turn, phase: str) -> list[_Visit]:
+def _before(visits: list[RecordedVisit], turn: Turn, phase: str) -> list[RecordedVisit]:
     """The completed visits that stay when a person goes back to `phase`."""
     place = turn.first_visit(phase)
     if place is None:
