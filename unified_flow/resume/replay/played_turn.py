@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, Unpack
 
 from pydantic import BaseModel
@@ -19,7 +18,13 @@ from unified_flow.errors import UnifiedFlowError, wire_name
 from unified_flow.models.reply import parse_reply
 from unified_flow.phases import recipe
 from unified_flow.phases.context import ModelInputs
-from unified_flow.resume.replay.recording import RecordedFailure, RecordedResumption, Recording
+from unified_flow.resume.replay.recording import (
+    RecordedFailure,
+    RecordedReply,
+    RecordedResumption,
+    RecordedVisit,
+    Recording,
+)
 from unified_flow.turns import events, results
 from unified_flow.turns.events import Observed, this_process
 from unified_flow.turns.fold import apply
@@ -38,15 +43,6 @@ class DivergedError(UnifiedFlowError):
     """The flow asks for what was not asked for then, so that there is no recorded answer."""
 
 
-@dataclass(frozen=True)
-class PlayedVisit:
-    """`requests` are the digests of what it asked models."""
-
-    phase: str
-    output: Any
-    requests: tuple[str, ...]
-
-
 class PlayedTurn:
     """The context of each of its phases (`PhaseContext`), and how far they have come. `real` gives
     today's recipes, limits and tools, and the history of a turn that had not read it."""
@@ -61,7 +57,7 @@ class PlayedTurn:
             user_id=recording.user_id,
             question=recording.question,
         )
-        self.visits: list[PlayedVisit] = []
+        self.visits: list[RecordedVisit] = []
         self.failure: RecordedFailure | None = None
         self.limits = real.settings.limits if real is not None else _limits(recording)
         self._recording = recording
@@ -69,12 +65,12 @@ class PlayedTurn:
         self._replies = defaultdict[str, deque[str]](deque)
         for visit in recording.visits:
             self._replies[visit.phase].extend(reply.text for reply in visit.replies)
-        self._requests: list[str] = []
+        self._visit = RecordedVisit(phase="")
         self._calls = deque(call for visit in recording.visits for call in visit.calls)
 
     async def run(self, step: Step) -> None:
         """Play a visit of a phase; whatever it raises is the turn's failure."""
-        phase, self._requests = step.phase, []
+        phase, self._visit = step.phase, RecordedVisit(phase=step.phase)
         try:
             if step.limit is not None:
                 raise step.limit
@@ -82,7 +78,8 @@ class PlayedTurn:
             self.recipe = self._real.recipe(phase) if self._real else recipe.load(phase, None)
             output = await BY_NAME[phase].run(self.turn, self)
             self.complete(phase, output)
-            self.visits.append(PlayedVisit(phase, output, tuple(self._requests)))
+            self._visit.output = output
+            self.visits.append(self._visit)
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             said = redact_text(str(exc))
             self.failure = RecordedFailure(phase=phase, error_type=wire_name(exc), message=said)
@@ -122,7 +119,7 @@ class PlayedTurn:
         if not self._replies[self.phase]:
             raise self._unrecorded(f"{self.phase} asks a model once more than it did then")
         reply, request = self._replies[self.phase].popleft(), request_digest(call)
-        self._requests.append(request)
+        self._visit.replies.append(RecordedReply(text=reply, request_digest=request))
         self._apply(
             events.ModelCalled(
                 phase=self.phase,

@@ -19,10 +19,9 @@ from unified_flow.errors import UnifiedFlowError
 from unified_flow.resume.replay.played_turn import (
     DivergedError,
     PlayedTurn,
-    PlayedVisit,
     RecordedFailureError,
 )
-from unified_flow.resume.replay.recording import RecordedFailure, Recording
+from unified_flow.resume.replay.recording import RecordedFailure, RecordedVisit, Recording
 
 DIVERGED = DivergedError.__name__
 RECORDED = RecordedFailureError.__name__
@@ -99,7 +98,7 @@ async def _played(recording: Recording, real: Services | None) -> PlayedTurn:
 
 def _compared(
     recording: Recording,
-    now: Sequence[PlayedVisit],
+    now: Sequence[RecordedVisit],
     failure: RecordedFailure | None,
     *,
     prompts: bool,
@@ -117,13 +116,16 @@ def _compared(
             compared.append(VisitComparison(visit.phase, same=False, what="did not run then"))
             break
         same = _comparable(then[place].output) == _comparable(visit.output)
-        asked = tuple(reply.request_digest for reply in then[place].replies)
-        what, otherwise = "the same" if same else "different", prompts and visit.requests != asked
+        before, asked = _requests(then[place]), _requests(visit)
+        what, otherwise = "the same" if same else "different", prompts and before != asked
         compared.append(VisitComparison(visit.phase, same, what, asked_otherwise=otherwise))
     compared += _failures(recording, failure)
-    often, before = Counter(v.phase for v in now), Counter(v.phase for v in then)
-    further = frozenset(phase for phase in often if often[phase] > before[phase])
+    further = frozenset(Counter(v.phase for v in now) - Counter(v.phase for v in then))
     return ReplayResult(tuple(compared), failure, further)
+
+
+def _requests(visit: RecordedVisit) -> list[str]:
+    return [reply.request_digest for reply in visit.replies]
 
 
 def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitComparison]:
