@@ -23,7 +23,7 @@ from unified_flow.cli.turns import show_turn
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.phases.errors import SynthesisError
-from unified_flow.resume import housekeeping
+from unified_flow.resume import housekeeping, retention
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.journal_reader import JournalReader
 from unified_flow.resume.resumption import resume_turn
@@ -178,8 +178,8 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
         with pytest.raises(JournalVersionError, match=f"written by a newer version.*{told}") as no:
             use()
         assert no.value.hint == "update unified-flow"
-    assert asyncio.run(housekeeping.prunable(archive.store, set(), LATER)) == []
-    assert asyncio.run(housekeeping.prune(archive.store, [1], before=LATER)) == 0
+    assert asyncio.run(retention.unneeded(archive.archive, set(), LATER)) == []
+    assert asyncio.run(retention.remove(archive.store, [1], set, before=LATER)) == 0
     shown = JournalReader().turn(home, 1)
     assert shown is not None
     assert "written by a newer version" in shown["error"]

@@ -34,7 +34,7 @@ from tests.integration.test_resume_equivalence import (
 )
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume import housekeeping
+from unified_flow.resume import retention
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.stores import turn_archive
@@ -186,7 +186,7 @@ async def check_fork(home: Path, never: Ended) -> None:
         forks = [(await resumed(home, 1, runs=following, from_phase="synthesis")).turn_id]
     must_equal(await to_its_end(home, forks[0]), never)
     assert writes(home) == ["tool 2 b", "tool 2 c"]
-    await housekeeping.prune(archive.store, [], before=LATER)
+    await retention.remove(archive.store, [], set, before=LATER)
     assert await archive.store.ids() == [1, forks[0]], "what never began is no turn"
 
 

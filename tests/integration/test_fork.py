@@ -27,7 +27,7 @@ from tests.integration.test_resume import BROKEN, ask, asked, make, resume
 from tests.integration.test_resume_upkeep import cli
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases import NAMES
-from unified_flow.resume import housekeeping
+from unified_flow.resume import retention
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.lock import JOURNAL
@@ -209,7 +209,7 @@ def test_what_a_killed_process_left_of_a_large_fork_is_pruned(home: Path, docs: 
     (folder / JOURNAL).touch()
     (folder / ("0" * 64)).write_bytes(b"[]")
     ask(make(home, docs))
-    done = housekeeping.prune(Turns(home).store, [], before=datetime(2100, 1, 1, tzinfo=UTC))
+    done = retention.remove(Turns(home).store, [], set, before=datetime(2100, 1, 1, tzinfo=UTC))
     asyncio.run(done)
     assert Turns(home).ids() == [1, 3]
 

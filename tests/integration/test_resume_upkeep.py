@@ -31,7 +31,7 @@ from unified_flow.cli import turn_screen
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume import housekeeping
+from unified_flow.resume import housekeeping, retention
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.stores import turn_store
@@ -378,9 +378,10 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
     now = datetime.now(UTC)
 
     def prune(*turn_ids: int, before: datetime = now, **more: Any) -> int:
-        return asyncio.run(housekeeping.prune(archive.store, turn_ids, before=before, **more))
+        keep = more.get("keep", InterventionQueue(home).turns_needed)
+        return asyncio.run(retention.remove(archive.store, turn_ids, keep, before))
 
-    chosen = asyncio.run(housekeeping.prunable(archive.store, set(), now))
+    chosen = asyncio.run(retention.unneeded(archive.archive, set(), now))
     assert chosen == [1, 2, 3]
     failing = scripted_flow(home, docs, synthesis=DOWN)
     asyncio.run(resume_turn(failing, 1, ResumeRequest(from_phase="synthesis")))
@@ -413,7 +414,7 @@ def test_counted_turns_are_needed_and_unsaved_answers_are_not_finished(
     assert (unsaved.status, unsaved.saved) == ("answered", False)
     for turn_id in (1, 2, 3):
         os.utime(archive.journal(turn_id), (1, 1))
-    found = housekeeping.prunable(archive.store, set(), datetime.now(UTC))
+    found = retention.unneeded(archive.archive, set(), datetime.now(UTC))
     assert asyncio.run(found) == [1]
     (entry,) = open_entries(home)
     assert turns_needed([{**entry, "turns": [1]}]) == {1, 2}

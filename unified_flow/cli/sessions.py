@@ -127,11 +127,9 @@ def delete_session(
     \b
     unified-flow sessions delete ros --yes
     """
-    from datetime import UTC, datetime
-
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
-    from unified_flow.resume.housekeeping import prunable, prune
+    from unified_flow.resume.retention import remove
     from unified_flow.stores import grant_store
 
     session, exchanges, unanswered = _known_session(session, home)
@@ -142,10 +140,7 @@ def delete_session(
     book.forget(session)
     grant_store(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
-    keep = queue_at(home).turns_needed
-    old = wait_for(prunable(archive.store, keep(), datetime.now(UTC), newest=True))
-    chosen = [turn_id for turn_id in old if turn_id in own]
-    gone = wait_for(prune(archive.store, chosen, keep=keep))
+    gone = wait_for(remove(archive.store, sorted(own), queue_at(home).turns_needed))
     if as_json:
         kept = len(own) - gone
         say_object({"session_id": session, "answers": len(exchanges), "turns": gone, "kept": kept})

@@ -1,12 +1,11 @@
-"""Abandoning turns, salvaging a damaged one, and pruning old finished ones."""
+"""Abandoning turns, and salvaging a damaged one."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 
 from interventions import InterventionQueue
 from interventions.entry import Entry, is_open, turns_of
@@ -16,10 +15,10 @@ from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.lib.threads import to_the_end, wait_for
 from unified_flow.resume.resumption import open_turn, refusals
-from unified_flow.turns.archive import TurnArchive, read_turn
+from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import TurnAbandoned, TurnSalvaged, this_process
 from unified_flow.turns.store import TurnStore
-from unified_flow.turns.turn import FINISHED, Turn
+from unified_flow.turns.turn import FINISHED
 
 
 @dataclass(frozen=True)
@@ -121,66 +120,3 @@ async def salvage(turns: TurnStore, turn_id: int) -> tuple[int, TurnSalvaged]:
 
 def _nothing_to_give_up(turn_id: int, status: str) -> NotResumableError:
     return NotResumableError(f"turn {turn_id} is {status}: there is nothing to give up")
-
-
-async def prunable(
-    turns: TurnStore, keep: set[int], before: datetime, *, newest: bool = False
-) -> list[int]:
-    """Turns last written to before `before` that are finished, or failed with an intervention that
-    is closed by now; oldest first. `keep` are those that something open needs.
-
-    The newest turn stays whatever it is, unless `newest` says otherwise.
-    """
-    archive, found = TurnArchive(turns), []
-    marks = list((await turns.marks()).items())
-    for turn_id, mark in marks[: None if newest else -1]:
-        if turn_id in keep or not mark.is_before(before):
-            continue
-        with suppress(RetrievalError):
-            turn = await archive.load(turn_id)
-            if turn is not None and _finished(turn, closed=True):
-                found.append(turn_id)
-    return found
-
-
-def _finished(turn: Turn, *, closed: bool) -> bool:
-    """An answer that could not be saved is not: it can still be. `closed`: no intervention about
-    the turn is open, and so a failure that had one is done with."""
-    if turn.status == "failed" and turn.failure is not None:
-        return closed and turn.failure.intervention_id is not None
-    unsaved = turn.status == "answered" and not turn.saved
-    return turn.status in FINISHED and not unsaved
-
-
-async def prune(
-    turns: TurnStore,
-    turn_ids: Iterable[int],
-    *,
-    keep: Callable[[], set[int]] | None = None,
-    before: datetime | None = None,
-) -> int:
-    """Remove them, and what an interrupted run has left; how many. Raises OSError.
-
-    Each is checked again while nobody else can run it, since it may have been resumed and have
-    failed meanwhile: `keep` returns the turns that are needed by now; without it no failed one
-    goes. The number of the newest is not used again.
-    """
-    done = 0
-    newest = max(await turns.ids(), default=0)
-    for turn_id in turn_ids:
-        # Somebody has taken it up again, or has removed it.
-        with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
-            lease = await turns.open(turn_id)
-            try:
-                mark = await turns.mark(turn_id)
-                fresh = mark is None or (before is not None and not mark.is_before(before))
-                if fresh or (keep is not None and turn_id in await asyncio.to_thread(keep)):
-                    continue
-                turn, _ = await read_turn(turns, turn_id)
-                if _finished(turn, closed=keep is not None):
-                    await lease.remove(reserve=turn_id == newest)
-                    done += 1
-            finally:
-                await lease.release()
-    await turns.sweep(before)
-    return done

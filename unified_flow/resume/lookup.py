@@ -75,11 +75,8 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
     """
     archive = turn_archive(home)
     number = name.isdecimal() and len(name) <= MAX_DIGITS
-    if number and wait_for(archive.store.mark(int(name))) is not None:
-        return int(name), None
-    if name == LAST:
-        with suppress(NoSuchTurnError):
-            return wait_for(archive.number(name)), None
+    if name == LAST or (number and wait_for(archive.store.mark(int(name))) is not None):
+        return wait_for(archive.number(name)), None
     try:
         entry = queue_at(home).find(name)
     except AmbiguousIdError:
@@ -89,9 +86,7 @@ def turn_named(home: Path, name: str) -> tuple[int, str | None]:
             if not number:
                 return wait_for(archive.number(name)), None
         raise NoSuchTurnError(
-            "there are no turns yet"
-            if name == LAST
-            else f"neither a turn nor an intervention is called {name!r}",
+            f"neither a turn nor an intervention is called {name!r}",
             hint="unified-flow turns list, or interventions list",
         ) from exc
     if not entry["turn_id"]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,11 +16,13 @@ from interventions.queue import queue_at
 from interventions.settings import RetentionSettings, settings_of
 from interventions.times import earlier, to_text, utc_now
 from unified_flow.engine.telemetry.query_log import QueryLog
+from unified_flow.errors import RetrievalError
 from unified_flow.lib.threads import wait_for
-from unified_flow.resume.housekeeping import prunable
-from unified_flow.resume.housekeeping import prune as delete
-from unified_flow.stores import session_store, turn_store
+from unified_flow.stores import session_store, turn_archive
+from unified_flow.turns.archive import TurnArchive, read_turn
 from unified_flow.turns.store import TurnStore
+from unified_flow.turns.turn import FINISHED
+from unified_flow.turns.turn_index import TurnQuery, TurnRow
 
 ANY = 10**9  # sessions
 MB = 10**6
@@ -41,10 +44,10 @@ def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = Fa
     Raises RetrievalError, QueueError and OSError.
     """
     now, kept = utc_now(), settings_of(home, RetentionSettings)
-    queue, turns = queue_at(home), turn_store(home)
+    queue, archive = queue_at(home), turn_archive(home)
     keep = queue.turns_needed
     before = earlier(now, timedelta(days=kept.turns_days) if older_than is None else older_than)
-    chosen = wait_for(prunable(turns, keep(), before))
+    chosen = wait_for(unneeded(archive, keep(), before))
     sessions, logs = list[str](), list[Path]()
     if older_than is None:
         sessions = _old_sessions(home, kept, now, dry_run=dry_run)
@@ -57,10 +60,10 @@ def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = Fa
                 log.put_aside(now.date())  # to be removed as a whole, one day
             if kept.logs_days:
                 log.forget(earlier(now, timedelta(days=kept.logs_days)))
-    removed = 0 if dry_run else wait_for(delete(turns, chosen, keep=keep, before=before))
+    removed = 0 if dry_run else wait_for(remove(archive.store, chosen, keep, before))
     if older_than is None and kept.turns_mb:
-        beyond = wait_for(_oversized(turns, keep(), kept.turns_mb * MB, now))
-        removed += 0 if dry_run else wait_for(delete(turns, beyond, keep=keep))
+        beyond = wait_for(_oversized(archive, keep(), kept.turns_mb * MB, now))
+        removed += 0 if dry_run else wait_for(remove(archive.store, beyond, keep))
         chosen = sorted({*chosen, *beyond})
     return Pruned(chosen, removed, sessions, logs)
 
@@ -100,13 +103,66 @@ def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> l
 
 
 async def _oversized(
-    turns: TurnStore, keep: set[int], most_bytes: float, now: datetime
+    archive: TurnArchive, keep: set[int], most_bytes: float, now: datetime
 ) -> list[int]:
     """The oldest finished turns beyond what all of them may take."""
-    sizes = await turns.sizes()
+    sizes = await archive.store.sizes()
     beyond, chosen = sum(sizes.values()) - most_bytes, list[int]()
-    for turn_id in await prunable(turns, keep, now) if beyond > 0 else []:
+    for turn_id in await unneeded(archive, keep, now) if beyond > 0 else []:
         if beyond > 0:
             chosen.append(turn_id)
             beyond -= sizes.get(turn_id, 0)
     return chosen
+
+
+async def unneeded(archive: TurnArchive, keep: set[int], before: datetime) -> list[int]:
+    """Turns last written to before `before` that are finished, but for those to `keep`, which
+    something open needs, and the newest; oldest first."""
+    found, _ = await archive.select(None, TurnQuery())
+    marks = await archive.store.marks()
+    keep = {*keep, max(marks, default=0)}
+    old = {turn_id for turn_id, mark in marks.items() if mark.is_before(before)} - keep
+    finished = (row["turn_id"] for row in reversed(found) if _is_finished(row))
+    return [turn_id for turn_id in finished if turn_id in old]
+
+
+def _is_finished(turn: TurnRow) -> bool:
+    """Also a failed one of which a person was told: nothing open needs it. Not an answer that could
+    not be saved: it can still be."""
+    if turn["status"] == "failed":
+        return turn["intervention_id"] is not None
+    return turn["status"] in FINISHED and (turn["saved"] or turn["status"] != "answered")
+
+
+async def remove(
+    turns: TurnStore,
+    turn_ids: Iterable[int],
+    keep: Callable[[], set[int]],
+    before: datetime | None = None,
+) -> int:
+    """Remove those that are finished, and what an interrupted run has left; how many. Raises
+    OSError.
+
+    Each is looked at while nobody else can run it, since it may have been resumed and have failed
+    meanwhile: `keep` returns the turns that are needed by now. The number of the newest is not used
+    again.
+    """
+    done = 0
+    newest = max(await turns.ids(), default=0)
+    for turn_id in turn_ids:
+        # Somebody has taken it up again, or has removed it.
+        with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
+            lease = await turns.open(turn_id)
+            try:
+                mark = await turns.mark(turn_id)
+                fresh = mark is None or (before is not None and not mark.is_before(before))
+                if fresh or turn_id in await asyncio.to_thread(keep):
+                    continue
+                turn, _ = await read_turn(turns, turn_id)
+                if _is_finished(turn.as_row()):
+                    await lease.remove(reserve=turn_id == newest)
+                    done += 1
+            finally:
+                await lease.release()
+    await turns.sweep(before)
+    return done

@@ -126,9 +126,9 @@ class TurnArchive:
         return self._no_turn(turn_id)
 
     def _no_turn(self, name: int | str) -> NoSuchTurnError:
+        none = "there are no turns yet" if name == LAST else f"there is no turn {name}"
         return NoSuchTurnError(
-            f"there is no turn {name} in {self.store.place()}",
-            hint="the turns: unified-flow turns list",
+            f"{none} in {self.store.place()}", hint="the turns: unified-flow turns list"
         )
 
     async def find(self, name: str) -> Turn | None:
