@@ -11,7 +11,7 @@ from unified_flow.shared.database import Connection, Database
 from unified_flow.shared.fts5_ranking import Texts, Tokens, times_in, tokens_of
 from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn, Saved
-from unified_flow.turns.sessions.store import Run, SqlSessions, unit_score
+from unified_flow.turns.sessions.store import SqlSessions, Statement, unit_score
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
@@ -40,12 +40,12 @@ class SharedSessions(SqlSessions):
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.run(lambda connection: _run(connection, query, values)[1])
 
-    def _change(self, work: Callable[[Run], T]) -> T:
+    def _change(self, work: Callable[[Statement], T]) -> T:
         return self._database.run(
             lambda connection: work(lambda query, *values: _run(connection, query, values)[0])
         )
 
-    def _index(self, run: Run, turn_id: int, session_id: str, words: str) -> None:
+    def _index(self, run: Statement, turn_id: int, session_id: str, words: str) -> None:
         (tokens,) = tokens_of([words])
         add = "UPDATE session_turns SET tokens = ?, length = ? WHERE turn_id = ?"
         run(add, tokens, len(tokens), turn_id)

@@ -14,7 +14,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import PriorTurn
-from unified_flow.turns.sessions.store import Run, SqlSessions, unit_score
+from unified_flow.turns.sessions.store import SqlSessions, Statement, unit_score
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
@@ -95,16 +95,16 @@ class SessionStore(SqlSessions):
             return max((last or 0 for (last,) in found), default=0)
         return 0
 
-    def _change(self, work: Callable[[Run], T]) -> T:
+    def _change(self, work: Callable[[Statement], T]) -> T:
         with self._open() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             return work(lambda query, *values: connection.execute(query, values).rowcount)
 
-    def _index(self, run: Run, turn_id: int, session_id: str, words: str) -> None:
+    def _index(self, run: Statement, turn_id: int, session_id: str, words: str) -> None:
         add = "INSERT INTO turn_terms (rowid, terms, session_id) VALUES (?, ?, ?)"
         run(add, turn_id, words, session_id)
 
-    def _forget_index(self, run: Run, column: str, value: object) -> None:
+    def _forget_index(self, run: Statement, column: str, value: object) -> None:
         named = "rowid" if column == "turn_id" else column
         run(f"DELETE FROM turn_terms WHERE {named} = ?", value)
         if column == "session_id":  # what was said in it is in no free page of the index

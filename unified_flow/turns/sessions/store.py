@@ -87,14 +87,14 @@ class SqlSessions(Sessions):
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
-    def _change(self, work: Callable[[Run], T]) -> T:
+    def _change(self, work: Callable[[Statement], T]) -> T:
         """What `work` returns, in a transaction, perhaps more than once."""
 
     @abstractmethod
-    def _index(self, run: Run, turn_id: int, session_id: str, words: str) -> None:
+    def _index(self, run: Statement, turn_id: int, session_id: str, words: str) -> None:
         """What a turn, whose row was written just now, is found by."""
 
-    def _forget_index(self, run: Run, column: str, value: object) -> None:
+    def _forget_index(self, run: Statement, column: str, value: object) -> None:
         """Of the turns with this value in `turn_id` or `session_id`."""
 
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
@@ -112,7 +112,7 @@ class SqlSessions(Sessions):
         rows = [_row(message, turn) for message in (user_message(turn), assistant_message(turn))]
         ids = [str(row[0]) for row in rows]
 
-        def add(run: Run) -> None:
+        def add(run: Statement) -> None:
             if not all(self._add_message(run, row) for row in rows):
                 return
             # A resumed turn may have been asked in other words before.
@@ -128,7 +128,7 @@ class SqlSessions(Sessions):
     def add_all(self, other: SqlSessions) -> None:
         """What is in another store, to this one, which has none of it."""
 
-        def add(run: Run) -> None:
+        def add(run: Statement) -> None:
             for row in other._rows(f"SELECT {_TURN} FROM {other.turns} ORDER BY turn_id"):
                 self._add_turn(run, row)
             for row in other._rows(f"SELECT * FROM {other.messages}"):
@@ -136,7 +136,7 @@ class SqlSessions(Sessions):
 
         self._change(add)
 
-    def _add_message(self, run: Run, row: Sequence[object]) -> bool:
+    def _add_message(self, run: Statement, row: Sequence[object]) -> bool:
         """False for one that another turn has."""
         query = (
             f"INSERT INTO {self.messages} AS known VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -146,7 +146,7 @@ class SqlSessions(Sessions):
         )
         return run(query, *row) > 0
 
-    def _add_turn(self, run: Run, row: Sequence[Any]) -> None:
+    def _add_turn(self, run: Statement, row: Sequence[Any]) -> None:
         places = ", ".join("?" * len(row))
         run(f"INSERT INTO {self.turns} ({_TURN}) VALUES ({places})", *row)
         turn_id, session_id, *_, resolved_query, response, _, _, _ = row
@@ -156,7 +156,7 @@ class SqlSessions(Sessions):
         """Remove what this turn has left here, and nothing that another one has; how many messages
         that were. What was never kept is no error."""
 
-        def remove(run: Run) -> int:
+        def remove(run: Statement) -> int:
             of_turn = "session_id = ? AND turn_id = ?"
             gone = run(
                 f"DELETE FROM {self.messages} WHERE {of_turn}", turn.session_id, turn.turn_id
@@ -214,7 +214,7 @@ class SqlSessions(Sessions):
     def forget(self, session_id: str) -> int:
         """Remove all that was said in it; how many turns that were."""
 
-        def remove(run: Run) -> int:
+        def remove(run: Statement) -> int:
             self._forget_index(run, "session_id", session_id)
             run(f"DELETE FROM {self.messages} WHERE session_id = ?", session_id)
             return run(f"DELETE FROM {self.turns} WHERE session_id = ?", session_id)
@@ -222,7 +222,7 @@ class SqlSessions(Sessions):
         return self._change(remove)
 
 
-class Run(Protocol):
+class Statement(Protocol):
     """A statement in a transaction; how many rows it has changed."""
 
     def __call__(self, query: str, *values: object) -> int: ...
