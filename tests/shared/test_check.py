@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 from freezegun import freeze_time
-from psycopg import sql
 from typer.testing import CliRunner
 
+from interventions.queue import queue_at
 from tests.servers.pooler import transaction_pooler
+from tests.shared.test_queue import request
 from unified_flow.cli.app import app
 from unified_flow.shared import database_check
 
@@ -85,19 +86,48 @@ def test_tables_that_are_not_there_or_old(
     assert "unified-flow shared migrate" in found["tables"]["hint"]
 
 
-def test_a_role_that_may_not_use_the_tables(
-    check: Check, database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    role = "reader_of_the_check"
+@pytest.fixture
+def role(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[psycopg.Connection]:
+    """The environment names a role that may do nothing; the session may grant it more."""
     with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
-        try:
-            monkeypatch.setenv("FLOW_DATABASE_URL", database_url.replace("postgres:@", f"{role}@"))
-            found = check(1)
-        finally:
-            connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
-    assert not found["privileges"]["ok"]
-    assert "GRANT SELECT" in found["privileges"]["hint"]
+        connection.execute("CREATE ROLE reader LOGIN")
+        monkeypatch.setenv("FLOW_DATABASE_URL", database_url.replace("postgres:@", "reader@"))
+        yield connection
+        connection.execute("DROP OWNED BY reader")
+        connection.execute("DROP ROLE reader")
+
+
+def test_a_role_that_was_granted_what_it_says_may_use_the_tables(
+    check: Check, role: psycopg.Connection, shared_home: Path
+) -> None:
+    lacking = check(1)["privileges"]
+    assert not lacking["ok"]
+    role.execute(lacking["hint"])
+    assert check(1)["privileges"]["ok"]  # there is no index
+    assert queue_at(shared_home).put(request(1)).intervention_id
+    role.execute("REVOKE USAGE ON SCHEMA dbos FROM reader")
+    assert "schema dbos" in check(1)["privileges"]["message"]
+
+
+@pytest.mark.parametrize("words", [["ask", "What is a turn?"], ["shared", "migrate"]])
+def test_a_role_that_may_not_is_told_so(
+    words: list[str], role: psycopg.Connection, shared_home: Path
+) -> None:
+    role.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    outcome = runner.invoke(app, [*words, "--home", str(shared_home)])
+    assert outcome.exit_code == 2
+    assert "the role may not use the database" in outcome.stderr
+    assert "unified-flow shared check" in outcome.stderr
+
+
+def test_a_server_that_takes_no_writes_is_found_out(
+    check: Check, role: psycopg.Connection, shared_home: Path
+) -> None:
+    """As a standby does not, which a URL may name after a failover."""
+    role.execute("ALTER ROLE reader SET default_transaction_read_only = on")
+    assert "primary" in check(1)["server"]["hint"]
+    outcome = runner.invoke(app, ["ask", "What is a turn?", "--home", str(shared_home)])
+    assert "unified-flow shared check" in outcome.stderr
 
 
 def test_clocks_that_are_minutes_apart_are_said(check: Check, index: None) -> None:

@@ -41,7 +41,8 @@ SESSION: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
     "options": "-c timezone=UTC -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2"
-    " -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=15s",
+    " -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=15s"
+    " -c idle_session_timeout=0",
 }
 
 # Nobody has run `unified-flow shared migrate`, or not since an update.
@@ -49,6 +50,13 @@ _NO_TABLES = (
     psycopg.errors.InvalidSchemaName,
     psycopg.errors.UndefinedColumn,
     psycopg.errors.UndefinedTable,
+)
+# A server that takes no writes may be one that another takes the place of just now.
+_AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.ReadOnlySqlTransaction,
+    PoolTimeout,
 )
 
 # What they say of a lost connection names the server; DatabaseAwayError says it once.
@@ -145,8 +153,8 @@ class Database:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Raises DatabaseAwayError, and ConfigError where tables are missing or old. The driver's
-        words name host, user and more of the URL."""
+        """Raises DatabaseAwayError, and ConfigError where tables are missing or old, or the role
+        may not use them. The driver's words name host, user and more of the URL."""
         try:
             yield
         except _NO_TABLES as exc:
@@ -155,7 +163,12 @@ class Database:
                 f" {exc.diag.message_primary}",
                 hint="unified-flow shared migrate",
             ) from exc
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as exc:
+        except psycopg.errors.InsufficientPrivilege as exc:
+            raise ConfigError(
+                f"the role may not use {self.named}: {exc.diag.message_primary}",
+                hint="unified-flow shared check says what to grant",
+            ) from exc
+        except _AWAY as exc:
             if isinstance(exc, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
                 raise
             state = getattr(exc, "sqlstate", None)

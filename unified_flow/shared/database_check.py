@@ -30,6 +30,27 @@ DIRECT = (
     " session"
 )
 Connect = Callable[[], Connection]
+_PRIVILEGES = """
+    WITH schemas AS (
+        SELECT oid, nspname FROM pg_namespace
+        WHERE oid IN (to_regnamespace(current_schema()), to_regnamespace('dbos'))
+    ), lacking AS (
+        SELECT 'schema ' || nspname AS name FROM schemas
+        WHERE NOT has_schema_privilege(oid, 'USAGE')
+        UNION ALL
+        SELECT relname FROM pg_class WHERE relnamespace IN (SELECT oid FROM schemas) AND (
+            relkind = 'r' AND NOT (
+                has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')
+                AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')
+            )
+            OR relkind = 'S' AND NOT has_sequence_privilege(oid, 'USAGE')
+        )
+    )
+    SELECT quote_ident(current_user), coalesce(quote_ident(current_schema()), 'none'),
+        current_schema() IS NOT NULL AND has_schema_privilege(current_schema(), 'CREATE')
+            AND has_database_privilege(current_database(), 'CREATE'),
+        (SELECT array_agg(name::text ORDER BY name) FROM lacking)
+"""
 
 
 def check_server(connection: Connection) -> str:
@@ -37,6 +58,12 @@ def check_server(connection: Connection) -> str:
     shown = f"PostgreSQL {version // 10000}.{version % 10000}"
     if version < OLDEST_SERVER * 10000:
         raise ConfigError(f"{shown} is too old", hint=f"Take {OLDEST_SERVER} or later")
+    if _row(connection, "SHOW transaction_read_only") == ("on",):
+        raise ConfigError(
+            f"{shown} takes no writes",
+            hint="Name the primary server, not a standby; if it is one, the role must not have"
+            " default_transaction_read_only",
+        )
     return shown
 
 
@@ -52,22 +79,14 @@ def check_tables(database: Database) -> str:
 
 def check_privileges(connection: Connection) -> str:
     """Of the role that the URL names: to make the tables, or to use those that are there."""
-    role, schema, may_create, lacking = _row(
-        connection,
-        "SELECT current_user, coalesce(current_schema(), 'none'),"
-        " current_schema() IS NOT NULL AND has_schema_privilege(current_schema(), 'CREATE')"
-        "  AND has_database_privilege(current_database(), 'CREATE'),"
-        " (SELECT array_agg(relname::text ORDER BY relname) FROM pg_class"
-        "  WHERE relkind = 'r'"
-        "  AND relnamespace IN (to_regnamespace(current_schema()), to_regnamespace('dbos'))"
-        "  AND NOT (has_table_privilege(oid, 'SELECT') AND has_table_privilege(oid, 'INSERT')"
-        "   AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE')))",
-    )
+    role, schema, may_create, lacking = _row(connection, _PRIVILEGES)
     if lacking:
+        both = f"IN SCHEMA {schema}, dbos TO {role}"
         raise ConfigError(
-            f"the role {role} cannot use {len(lacking)} tables, such as {lacking[0]}",
-            hint="GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
-            f" IN SCHEMA {schema}, dbos TO {role}",
+            f"the role {role} cannot use {len(lacking)} of what is there, such as {lacking[0]}",
+            hint=f"GRANT USAGE ON SCHEMA {schema}, dbos TO {role};"
+            f" GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES {both};"
+            f" GRANT USAGE ON ALL SEQUENCES {both}",
         )
     if may_create:
         return f"the role {role} may create and use tables"

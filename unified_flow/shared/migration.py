@@ -13,7 +13,7 @@ from alembic.util import CommandError
 
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.workflows import make_tables
+from unified_flow.shared.workflows import make_tables, plain_errors
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "shared_version"
@@ -27,7 +27,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
     with database.connect() as session:  # the end of the session ends its lock
         session.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         config = _config()
-        with _engine(database).begin() as connection:
+        with plain_errors(database), _engine(database).begin() as connection:
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")

@@ -7,7 +7,8 @@ the turn and of its run: the journal alone remembers a turn (architecture/decisi
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from interventions.settings import SharedSettings
@@ -50,11 +51,30 @@ def workflow_id(turn_id: int, run: int) -> str:
     return f"turn-{turn_id}-{run}"
 
 
+@contextmanager
+def plain_errors(database: Database) -> Iterator[None]:
+    """What DBOS and SQLAlchemy say at length of the database is raised as `Database.away` says it,
+    and not logged."""
+    from sqlalchemy.exc import DBAPIError
+
+    log = logging.getLogger("dbos")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    except DBAPIError as exc:
+        with database.away():
+            raise (exc.orig or exc) from None
+    finally:
+        log.setLevel(level)
+
+
 def make_tables(database: Database) -> None:
     """DBOS's own, in a schema of its own."""
     from dbos import DBOS
 
-    DBOS.migrate(database.url)
+    with plain_errors(database):
+        DBOS.migrate(database.url)
 
 
 def cancel(database: Database, turn_id: int, run: int) -> None:
@@ -65,7 +85,8 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
         system_database_url=database.url, application_name=APPLICATION, system_database_pool_size=1
     )
     try:
-        client.cancel_workflow(workflow_id(turn_id, run))
+        with plain_errors(database):
+            client.cancel_workflow(workflow_id(turn_id, run))
     finally:
         client.destroy()
 
@@ -104,7 +125,8 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
 
     queues = [queue_name(version) for version in range(OLDEST_VERSION, VERSION + 1)]
     DBOS.listen_queues(queues)
-    DBOS.launch()
+    with plain_errors(database):
+        DBOS.launch()
     in_all = settings.turns_at_once or ALWAYS
     for name in queues:
         DBOS.register_queue(
