@@ -26,15 +26,14 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining
-from unified_flow.shared.memories import SharedMemoryStore, add_memories
 from unified_flow.shared.queue_history import add_archived, add_failures, add_transitions
 from unified_flow.shared.queue_store import QueueStore, write_state
 from unified_flow.shared.sessions import SharedSessions
+from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.stored_text import storable
 from unified_flow.shared.turn_lease import status_after
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.tools.grants import GrantStore
-from unified_flow.tools.shared_grants import SharedGrantStore
 from unified_flow.turns.events import VERSION, TurnStarted
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.journal import encode
@@ -43,10 +42,11 @@ from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.sessions.store import SqlSessions
 from unified_flow.turns.store import TurnMark, TurnStore
+from unified_flow.turns.text_folder import TextStore
 
 ANY = 10**9  # sessions
 _LOCK_S = 5.0
-_TABLES = ("turns", "interventions", "intervention_archive", "session_turns", "memories")
+_TABLES = ("turns", "interventions", "intervention_archive", "session_turns", "texts")
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Stores:
             PostgresTurnStore(database),
             QueueStore(home, database),
             SharedSessions(database),
-            SharedMemoryStore(database),
-            SharedGrantStore(database),
+            MemoryStore(SharedTexts(database, "memory")),
+            GrantStore(SharedTexts(database, "grants")),
         )
 
 
@@ -105,8 +105,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
         _add_turns(session, files.turns)
         _add_queue(session, source, files.queue)
         shared.sessions.add_all(files.sessions)
-        for user, records in files.memory.by_file_name().items():
-            add_memories(session, user, records)
+        _add_memories(files.memory.texts, shared.memory.texts)
         for grant in files.grants.all():
             shared.grants.add(grant)
         parts = []
@@ -154,9 +153,9 @@ def _sessions(stores: Stores) -> Iterator[Any]:
 
 
 def _memories(stores: Stores) -> Iterator[Any]:
-    for user, records in stores.memory.by_file_name().items():
-        for record in records:
-            yield user, record.model_dump(mode="json")
+    texts = stores.memory.texts
+    for name in texts.names():
+        yield from ((name, line) for line in texts.read(name).split("\n") if line)
 
 
 _KINDS: Mapping[str, Callable[[Stores], Iterable[Any]]] = {
@@ -259,6 +258,16 @@ def _failures(source: Path, queue: FileStore | QueueStore) -> Iterator[dict[str,
                 yield line
             elif line.get("admission") == "dropped" and path.name.startswith("emergency_"):
                 yield {**line, "intervention_id": queue.holder(str(line.get("id")))}
+
+
+def _add_memories(files: TextStore, shared: TextStore) -> None:
+    for name in files.names():
+        text = files.read(name)
+        shared.change(name, partial(_instead_of, text))
+
+
+def _instead_of(text: str, before: str) -> tuple[str, None]:
+    return text, None
 
 
 def _take_over_rules(source: Path, home: Path) -> list[Imported]:

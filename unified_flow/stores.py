@@ -75,22 +75,22 @@ def session_store(home: Path) -> Sessions:
 
 
 def memory_store(home: Path) -> MemoryStore:
-    if (database := shared_database(home)) is not None:
-        from unified_flow.shared.memories import SharedMemoryStore
-
-        return SharedMemoryStore(database)
     from unified_flow.turns.memory import MemoryStore
 
+    if (database := shared_database(home)) is not None:
+        from unified_flow.shared.shared_texts import SharedTexts
+
+        return MemoryStore(SharedTexts(database, "memory"))
     return MemoryStore.of(home)
 
 
 def grant_store(home: Path) -> GrantStore:
-    if (database := shared_database(home)) is not None:
-        from unified_flow.tools.shared_grants import SharedGrantStore
-
-        return SharedGrantStore(database)
     from unified_flow.tools.grants import GrantStore
 
+    if (database := shared_database(home)) is not None:
+        from unified_flow.shared.shared_texts import SharedTexts
+
+        return GrantStore(SharedTexts(database, "grants"))
     return GrantStore.of(home)
 
 

@@ -140,7 +140,7 @@ def test_a_memory_takes_nothing_that_the_person_did_not_say(home: Path, docs: Pa
     flow = scripted_flow(home, docs, planner=[executing(request), COMPLETE], synthesis=UNKNOWN)
     with pytest.raises(PhaseError, match="nobody has allowed it"):
         asked(flow, "Remember that I like tea.")
-    assert MemoryStore(home / "shared_state/memory").all("anna") == []
+    assert MemoryStore.of(home).all("anna") == []
 
 
 class Person:

@@ -101,9 +101,9 @@ def test_what_is_joined_belongs_to_the_other_transaction(database: Database) -> 
     with database.connect() as session:
         with suppress(ZeroDivisionError), session.transaction(), joining(session):
             with database.transaction() as connection:
-                connection.execute("INSERT INTO documents VALUES ('m', '')")
+                connection.execute("INSERT INTO texts VALUES ('m', 'm', '')")
             raise ZeroDivisionError
-        assert session.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+        assert session.execute("SELECT count(*) FROM texts").fetchone() == (0,)
 
 
 def test_a_home_that_shares_nothing_imports_nothing_of_it(home: Path) -> None:

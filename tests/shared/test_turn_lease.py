@@ -127,7 +127,7 @@ def test_what_is_put_with_a_line_goes_with_it(database: Database) -> None:
 
         def put() -> str:
             with database.transaction() as connection:
-                connection.execute("INSERT INTO documents VALUES ('m', '')")
+                connection.execute("INSERT INTO texts VALUES ('m', 'm', '')")
             if not tries:  # the session ends before the line is written
                 tries.append(None)
                 end_sessions(database)
@@ -135,7 +135,7 @@ def test_what_is_put_with_a_line_goes_with_it(database: Database) -> None:
 
         result, event = await lease.append_with(put, lambda told: STOPPED)
         assert (result, event, len(tries)) == ("put", STOPPED, 1)
-        assert database.row("SELECT count(*) FROM documents") == (1,)
+        assert database.row("SELECT count(*) FROM texts") == (1,)
         assert len(await store.read(lease.turn_id)) == 2
         await lease.release()
         store.close()

@@ -19,14 +19,16 @@ from hypothesis import strategies as st
 from tests import forked
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.shared.database import Database
-from unified_flow.shared.memories import SharedMemoryStore
-from unified_flow.turns.memory import MAX_TEXT, MemoryStore
+from unified_flow.shared.shared_texts import SharedTexts
+from unified_flow.turns.memory import MAX_TEXT, MemoryStore, text_name
+from unified_flow.turns.text_folder import TextFolder
 
 WRITER = """
 import sys
 from pathlib import Path
+from unified_flow.turns.text_folder import TextFolder
 from unified_flow.turns.memory import MemoryStore
-store = MemoryStore(Path(sys.argv[1]))
+store = MemoryStore(TextFolder(Path(sys.argv[1])))
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
     store.create("anna", f"{sys.argv[2]} remembers number {number}")
@@ -35,7 +37,7 @@ for number in range(int(sys.argv[3])):
 
 @pytest.fixture
 def store(tmp_path: Path) -> MemoryStore:
-    return MemoryStore(tmp_path / "memory")
+    return MemoryStore(TextFolder(tmp_path / "memory"))
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -45,11 +47,19 @@ def kept(request: pytest.FixtureRequest, store: MemoryStore) -> Iterator[MemoryS
         yield store
         return
     with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
-        yield SharedMemoryStore(database)
+        yield MemoryStore(SharedTexts(database, "memory"))
+
+
+def path_of(store: MemoryStore, user_id: str) -> Path:
+    return Path(store.texts.place(text_name(user_id)))
+
+
+def root_of(store: MemoryStore) -> Path:
+    return path_of(store, "anna").parent
 
 
 def _writer(store: MemoryStore, name: str, count: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", WRITER, str(store.root), name, str(count)]
+    command = [sys.executable, "-c", WRITER, str(root_of(store)), name, str(count)]
     return forked.Process(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -79,19 +89,19 @@ def test_users_do_not_see_one_another(kept: MemoryStore) -> None:
 def test_no_user_has_a_file_elsewhere(store: MemoryStore) -> None:
     for user in ("../anna", "anna/../anna", "å" * 300, ""):
         store.create(user, "Likes tea")
-    assert {path.parent for path in store.root.parent.rglob("*.jsonl")} == {store.root}
+    assert {path.parent for path in root_of(store).parent.rglob("*.jsonl")} == {root_of(store)}
 
 
 def test_no_two_ids_share_a_file_on_any_disk(store: MemoryStore) -> None:
-    digest = store.path("anna@example.org").stem
+    digest = path_of(store, "anna@example.org").stem
     names = ["anna@example.org", digest, "anna", "Anna", "ANNA", "å", "\udc80", "a" * 64]
-    assert len({str(store.path(name)).lower() for name in names}) == len(names)
+    assert len({str(path_of(store, name)).lower() for name in names}) == len(names)
 
 
 @given(text=st.text(min_size=1, max_size=60))
 def test_whatever_is_created_is_read_back(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = MemoryStore(Path(folder))
+        store = MemoryStore(TextFolder(Path(folder)))
         try:
             made = store.create("anna", text)
         except InputError:
@@ -138,7 +148,7 @@ def test_threads_lose_nothing(kept: MemoryStore) -> None:
 def test_what_is_deleted_is_gone_from_the_disk(store: MemoryStore) -> None:
     made = store.create("anna", "Likes tea")
     assert store.delete("anna", [made.id, "m000000"]) == [made]
-    assert "tea" not in store.path("anna").read_text()
+    assert "tea" not in path_of(store, "anna").read_text()
 
 
 @pytest.mark.parametrize(
@@ -162,14 +172,14 @@ def test_what_may_not_be_remembered(store: MemoryStore, text: str) -> None:
 
 def test_files_are_private(store: MemoryStore) -> None:
     store.create("anna", "Likes tea")
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in store.root.iterdir()}
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in root_of(store).iterdir()}
     assert modes == {0o600}
-    assert stat.S_IMODE(store.root.stat().st_mode) == 0o700
+    assert stat.S_IMODE(root_of(store).stat().st_mode) == 0o700
 
 
 def test_a_file_by_hand_is_read_and_kept(store: MemoryStore) -> None:
-    store.root.mkdir()
-    store.path("anna").write_text('{"id": "1", "text": "Prefers short answers"}\n\n')
+    root_of(store).mkdir()
+    path_of(store, "anna").write_text('{"id": "1", "text": "Prefers short answers"}\n\n')
     store.create("anna", "Likes tea")
     assert [record.text for record in store.all("anna")] == ["Prefers short answers", "Likes tea"]
 
@@ -178,15 +188,15 @@ def test_a_file_by_hand_is_read_and_kept(store: MemoryStore) -> None:
 def test_a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is(
     store: MemoryStore, line: str
 ) -> None:
-    store.root.mkdir()
-    store.path("anna").write_text(line)
+    root_of(store).mkdir()
+    path_of(store, "anna").write_text(line)
     for attempt in (
         lambda: store.search("anna", "tea", limit=1),
         lambda: store.create("anna", "Likes tea"),
     ):
         with pytest.raises(RetrievalError, match=r"anna\.jsonl"):
             attempt()
-    assert store.path("anna").read_text() == line
+    assert path_of(store, "anna").read_text() == line
 
 
 def test_processes_lose_nothing(store: MemoryStore) -> None:

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
+from interventions.home import state_folder
 from unified_flow.errors import ConfigError
+from unified_flow.turns.text_folder import TextFolder, TextStore
 
 Scope = Literal["once", "session", "always"]
 SCOPES: tuple[Scope, ...] = ("once", "session", "always")
-LOCK_TIMEOUT_S = 10.0
+NAME = "grants.json"
 
 
 class Grant(BaseModel):
@@ -50,26 +50,23 @@ class GrantDocument(BaseModel):
         return self.model_copy(update={"grants": grants})
 
 
-_NO_FILE = GrantDocument()
-
-
 class GrantStore:
-    """Read anew for each question: another process may have granted or revoked meanwhile."""
+    """Read anew for each question: another process may have granted or revoked meanwhile. Every
+    method raises RetrievalError if the text cannot be read or written."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, texts: TextStore) -> None:
+        self.texts = texts
 
     @classmethod
     def of(cls, home: Path) -> Self:
-        return cls(state_folder(home) / "grants.json")
+        return cls(TextFolder(state_folder(home)))
 
     def all(self) -> tuple[Grant, ...]:
-        """Raises ConfigError for a file that cannot be read: nothing counts as allowed then."""
-        return self._read().grants
+        """Raises ConfigError for a text that is damaged: nothing counts as allowed then."""
+        return self._parsed(self.texts.read(NAME)).grants
 
     def add(self, grant: Grant) -> None:
-        """In place of what was granted for another definition. Raises ConfigError if the file
-        cannot be written."""
+        """In place of what was granted for another definition."""
 
         def put(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
             others = [
@@ -95,30 +92,25 @@ class GrantStore:
 
         return self._change(rest) if self.all() else 0
 
-    def _read(self) -> GrantDocument:
+    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> int:
+        """Put what `change` makes of the grants in their place; how many fewer there are then."""
+
+        def rewrite(text: str) -> tuple[str, int]:
+            before = self._parsed(text)
+            after = before.with_grants(change(before.grants))
+            written = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
+            return written + "\n", len(before.grants) - len(after.grants)
+
+        return self.texts.change(NAME, rewrite)
+
+    def _parsed(self, text: str) -> GrantDocument:
+        if not text:
+            return GrantDocument()
         try:
-            return GrantDocument.model_validate_json(self.path.read_bytes())
-        except FileNotFoundError:
-            return _NO_FILE
-        except (OSError, ValidationError) as exc:
+            return GrantDocument.model_validate_json(text)
+        except ValidationError as exc:
             raise ConfigError(
-                f"what tools may do cannot be read from {self.path}: {str(exc).splitlines()[0]}",
+                f"what tools may do cannot be read from {self.texts.place(NAME)}:"
+                f" {str(exc).splitlines()[0]}",
                 hint="mend or remove that file; without it nothing is granted",
             ) from exc
-
-    def _change(self, change: Callable[[tuple[Grant, ...]], tuple[Grant, ...]]) -> int:
-        """Put what `change` makes of the grants in their place, under the lock; how many fewer
-        there are then."""
-        lock = FileLock(self.path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
-        try:
-            make_private_folder(self.path.parent)
-            with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
-                before = self._read()
-                after = before.with_grants(change(before.grants))
-                text = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
-                replace_private(self.path, text + "\n")
-                return len(before.grants) - len(after.grants)
-        except Timeout as exc:
-            raise ConfigError(f"{lock.lock_file} was held for over {LOCK_TIMEOUT_S:g} s") from exc
-        except OSError as exc:
-            raise ConfigError(f"{self.path} cannot be written: {exc.strerror}") from exc

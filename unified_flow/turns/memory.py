@@ -1,8 +1,4 @@
-"""The memories of a user: `memory/<user>.jsonl`, a `MemoryRecord` a line.
-
-Writers replace the whole file under its lock, so that a kill leaves the old file or the new one,
-and readers need no lock.
-"""
+"""The memories of a user: the text `<user>.jsonl`, a `MemoryRecord` a line."""
 
 from __future__ import annotations
 
@@ -14,21 +10,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol, Self, TypeVar
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private, state_folder
+from interventions.home import state_folder
 from interventions.secrets.forms import scrub
 from interventions.secrets.rules import is_masked, patterns, words
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
+from unified_flow.turns.text_folder import TextFolder, TextStore
 
 T = TypeVar("T")
 
 MAX_TEXT = 2_000
 MAX_RECORDS = 5_000
-LOCK_TIMEOUT_S = 10.0
 PLAIN = re.compile(r"[a-z0-9_-]{1,63}")
 _PROSE, _NO_SECRET = patterns("prose", re.IGNORECASE), words("states_none")
 _LOOK_BACK = 100
@@ -56,41 +51,27 @@ class Memories(Protocol):
 
 
 class MemoryStore(Memories):
-    """Every method raises RetrievalError if the file cannot be read or written."""
+    """Every method raises RetrievalError if a text cannot be read or written."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, texts: TextStore) -> None:
+        self.texts = texts
 
     @classmethod
     def of(cls, home: Path) -> Self:
-        return cls(state_folder(home) / "memory")
-
-    def path(self, user_id: str) -> Path:
-        """The user's file."""
-        return self.root / f"{file_name(user_id)}.jsonl"
+        return cls(TextFolder(state_folder(home) / "memory"))
 
     def knows(self, user_id: str) -> bool:
         """Whether there may be something of the user; nobody waits for it."""
-        try:
-            self.path(user_id).stat()
-        except FileNotFoundError:
-            return False
-        except OSError:
-            pass  # whoever reads is told what is wrong
-        return True
+        return self.texts.may_have(text_name(user_id))
 
     def all(self, user_id: str) -> list[MemoryRecord]:
         """Oldest first."""
-        return _read(self.path(user_id))
+        return self._records(text_name(user_id))
 
     def counted(self) -> tuple[int, int]:
         """How many users something is remembered of, and how much of them all."""
-        found = [len(records) for records in self.by_file_name().values()]
+        found = [len(self._records(name)) for name in self.texts.names()]
         return sum(map(bool, found)), sum(found)
-
-    def by_file_name(self) -> dict[str, list[MemoryRecord]]:
-        """The memories of all users (`file_name`)."""
-        return {path.stem: _read(path) for path in sorted(self.root.glob("*.jsonl"))}
 
     def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]:
         """Memories that share terms with `text`, best first; score is the share of its terms."""
@@ -163,48 +144,40 @@ class MemoryStore(Memories):
         return self.delete(user_id, written) if written else []
 
     def _change(self, user_id: str, change: Callable[[list[MemoryRecord]], T]) -> T:
-        """What `change` returns, which is given the user's memories, under their lock, to be
-        changed in place."""
-        path = self.path(user_id)
-        lock = FileLock(path.with_suffix(".lock"), mode=PRIVATE_FILE_MODE)
+        """What `change` returns, which is given the user's memories to be changed in place."""
+        name = text_name(user_id)
+
+        def rewrite(text: str) -> tuple[str, T]:
+            before = self._parsed(name, text)
+            records = list(before)
+            changed = change(records)
+            lines = "".join(f"{record.model_dump_json()}\n" for record in records)
+            return (lines if records != before else text), changed
+
+        return self.texts.change(name, rewrite)
+
+    def _records(self, name: str) -> list[MemoryRecord]:
+        return self._parsed(name, self.texts.read(name))
+
+    def _parsed(self, name: str, text: str) -> list[MemoryRecord]:
         try:
-            make_private_folder(self.root)
-            with lock.acquire(timeout=LOCK_TIMEOUT_S, poll_interval=0.01):
-                before = self.all(user_id)
-                records = list(before)
-                changed = change(records)
-                if records != before:
-                    lines = (f"{record.model_dump_json()}\n" for record in records)
-                    replace_private(path, "".join(lines))
-                return changed
-        except Timeout as exc:
+            # Not splitlines: a text may hold other ends of lines, which JSON leaves as they are.
+            lines = text.split("\n")
+            return [MemoryRecord.model_validate_json(line) for line in lines if line.strip()]
+        except ValueError as exc:
             raise RetrievalError(
-                f"{lock.lock_file} was held by somebody else for over {LOCK_TIMEOUT_S:g} s"
+                f"the memories in {self.texts.place(name)} cannot be read:"
+                f" {str(exc).splitlines()[0]}",
+                hint="mend or remove that file",
             ) from exc
-        except OSError as exc:
-            raise RetrievalError(f"{path} cannot be written: {exc.strerror or exc}") from exc
 
 
-def file_name(user_id: str) -> str:
+def text_name(user_id: str) -> str:
     """Any id makes a safe name: a digest stands for what is not plain. No two ids share one, on
     disks that tell no capitals apart either: a plain name is shorter than a digest."""
     if PLAIN.fullmatch(user_id):
-        return user_id
-    return sha256(user_id.encode(errors="surrogatepass")).hexdigest()
-
-
-def _read(path: Path) -> list[MemoryRecord]:
-    try:
-        # Not splitlines: a text may hold other ends of lines, which JSON leaves as they are.
-        lines = path.read_bytes().split(b"\n")
-        return [MemoryRecord.model_validate_json(line) for line in lines if line.strip()]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as exc:
-        raise RetrievalError(
-            f"the memories in {path} cannot be read: {str(exc).splitlines()[0]}",
-            hint="mend or remove that file",
-        ) from exc
+        return f"{user_id}.jsonl"
+    return f"{sha256(user_id.encode(errors='surrogatepass')).hexdigest()}.jsonl"
 
 
 class SecretRefusedError(InputError):

@@ -101,7 +101,7 @@ def test_a_blocked_reply_leaves_nothing_in_the_memory_of_its_user(
 
     settings: dict[str, Any] = {"guardrails": {"moderation_url": moderation.url}}
     (home / "unified_flow.toml").write_text('[tools]\nallow = ["memory.*"]\n')
-    memory = MemoryStore(home / "shared_state" / "memory")
+    memory = MemoryStore.of(home)
     older = memory.create("default", "The user likes robots.")
 
     def remembering(text: str) -> Turn:

@@ -15,14 +15,15 @@ import pytest
 
 from unified_flow.errors import ConfigError, ToolDeniedError
 from unified_flow.shared.database import Database
+from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
-from unified_flow.tools.grants import Grant, GrantStore, Scope
+from unified_flow.tools.grants import NAME, Grant, GrantStore, Scope
 from unified_flow.tools.permission_gate import (
     PermissionGate,
     PermissionReply,
     decide,
 )
-from unified_flow.tools.shared_grants import SharedGrantStore
+from unified_flow.turns.text_folder import TextFolder
 
 READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 
@@ -83,7 +84,7 @@ def admit(gate: PermissionGate, session: str = "s", granted: Scope | None = None
 
 @pytest.fixture
 def store(tmp_path: Path) -> GrantStore:
-    return GrantStore(tmp_path / "state" / "grants.json")
+    return GrantStore(TextFolder(tmp_path / "state"))
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -93,7 +94,11 @@ def kept(request: pytest.FixtureRequest, store: GrantStore) -> Iterator[GrantSto
         yield store
         return
     with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
-        yield SharedGrantStore(database)
+        yield GrantStore(SharedTexts(database, "grants"))
+
+
+def path_of(store: GrantStore) -> Path:
+    return Path(store.texts.place(NAME))
 
 
 def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
@@ -103,7 +108,7 @@ def test_without_anybody_to_ask_it_is_refused_with_the_commands_that_allow_it(
         admit(PermissionGate(store))
     assert "--grant once" in str(caught.value.hint)
     assert 'allow = ["file.write"]' in str(caught.value.hint)
-    assert not store.path.exists()
+    assert not path_of(store).exists()
 
 
 def test_the_person_at_the_terminal_decides_and_for_how_long(kept: GrantStore) -> None:
@@ -155,8 +160,8 @@ def test_grants_can_be_revoked(kept: GrantStore) -> None:
 
 def test_grants_are_private(store: GrantStore) -> None:
     store.add(Grant(tool="a", session_id=None, by="ada"))
-    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path_of(store).stat().st_mode) == 0o600
+    assert stat.S_IMODE(path_of(store).parent.stat().st_mode) == 0o700
 
 
 def test_no_grant_is_lost_among_several_writers(kept: GrantStore) -> None:
@@ -170,19 +175,19 @@ def test_no_grant_is_lost_among_several_writers(kept: GrantStore) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"grants": [{"tool": 3}]}'])
 def test_a_damaged_file_grants_nothing(store: GrantStore, text: str) -> None:
-    store.path.parent.mkdir()
-    store.path.write_text(text)
+    path_of(store).parent.mkdir()
+    path_of(store).write_text(text)
     with pytest.raises(ConfigError, match="cannot be read"):
         admit(PermissionGate(store))
-    assert store.path.read_text() == text
+    assert path_of(store).read_text() == text
 
 
 def test_a_newer_version_s_fields_are_kept(store: GrantStore) -> None:
     store.add(Grant(tool="a", session_id=None, by="ada"))
-    written = json.loads(store.path.read_text()) | {"later": 1}
-    store.path.write_text(json.dumps(written))
+    written = json.loads(path_of(store).read_text()) | {"later": 1}
+    path_of(store).write_text(json.dumps(written))
     store.add(Grant(tool="b", session_id=None, by="ada"))
-    assert json.loads(store.path.read_text())["later"] == 1
+    assert json.loads(path_of(store).read_text())["later"] == 1
 
 
 def web(description: str = "Fetch.", command: str = "serve") -> Tool:

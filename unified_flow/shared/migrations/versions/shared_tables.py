@@ -140,14 +140,12 @@ CREATE TABLE session_messages (
     timestamp text NOT NULL
 );
 CREATE INDEX session_messages_of ON session_messages (session_id, turn_id);
-CREATE TABLE memories (
-    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    user_id text NOT NULL,
-    id text NOT NULL,
-    record text NOT NULL,
-    UNIQUE (user_id, id)
+CREATE TABLE texts (
+    kind text NOT NULL,
+    name text NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (kind, name)
 );
-CREATE TABLE documents (name text PRIMARY KEY, body text NOT NULL);
 CREATE TABLE query_log (
     place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     request_id text NOT NULL,
