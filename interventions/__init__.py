@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from interventions.queue import InterventionQueue as InterventionQueue
     from interventions.secrets.redaction import redact as redact
     from interventions.secrets.redaction import redact_text as redact_text
+    from interventions.settings import Limits as Limits
     from interventions.storage.store import Admission as Admission
     from interventions.storage.store import AdmissionKind as AdmissionKind
-    from interventions.storage.store import Limits as Limits
 
 _NAMES_IN = {
     "admission.request": "InterventionRequest",
@@ -47,7 +47,8 @@ _NAMES_IN = {
     "home": "find_home",
     "queue": "InterventionQueue",
     "secrets.redaction": "redact redact_text",
-    "storage.store": "Admission AdmissionKind Limits",
+    "settings": "Limits",
+    "storage.store": "Admission AdmissionKind",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 __all__ = tuple(_MODULE_OF)

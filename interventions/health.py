@@ -14,8 +14,9 @@ from statistics import median
 from typing import Literal, TypedDict
 
 from interventions.entry import ESCALATION, SEVERITIES, is_open, is_snoozed
+from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import EntryFigures, FailureCount, Limits, figures_of
+from interventions.storage.store import EntryFigures, FailureCount, figures_of
 from interventions.times import from_text, to_text
 
 WARNING_FROM = 10

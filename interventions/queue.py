@@ -40,16 +40,15 @@ from interventions.health import Health, Trends, Window, health, trends
 from interventions.home import find_home
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
-from interventions.settings import QueueSettings, settings_of
+from interventions.settings import Limits, QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
+from interventions.storage.file_store import store_at
 from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
-from interventions.storage.registry import store_at
 from interventions.storage.store import (
     Admission,
     AdmissionKind,
     FailureLog,
-    Limits,
     PutResult,
     Store,
     Transaction,

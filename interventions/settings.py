@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from interventions.errors import SettingsError
+from interventions.entry import MOST
+from interventions.errors import ArgumentError, SettingsError, expect
 from interventions.home import SETTINGS_FILE
 
 if TYPE_CHECKING:
@@ -24,11 +25,24 @@ def described(default: Any, description: str) -> Any:
 
 
 @dataclass(frozen=True)
-class QueueSettings:
+class Limits:
+    """How many open entries there may be."""
+
     max_size: int = described(50, "interventions in the queue at most")
     max_per_session: int = described(5, "open failures of one session at most")
     max_per_error_type: int = described(10, "open failures of one error type at most")
     max_escalations_per_session: int = described(20, "open escalations of one session at most")
+
+    def __post_init__(self) -> None:
+        for each in fields(Limits):
+            value = getattr(self, each.name)
+            expect(each.name, value, int)
+            if not 1 <= value < MOST:
+                raise ArgumentError(f"{each.name} must be at least 1", argument=each.name)
+
+
+@dataclass(frozen=True)
+class QueueSettings(Limits):
     lock_timeout_s: float = described(5.0, "seconds to wait for the queue's lock")
     refuse_when_full: bool = described(False, "begin no turn while the queue is full")
 

@@ -25,7 +25,8 @@ from interventions.entry import (
     severity_rank,
     turns_of,
 )
-from interventions.storage.store import AdmissionKind, Limits
+from interventions.settings import Limits
+from interventions.storage.store import AdmissionKind
 
 # Merged fingerprints that keep a sample, and those that keep at least their name and count.
 MERGED_WITH_SAMPLE = 10

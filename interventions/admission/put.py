@@ -8,11 +8,11 @@ from interventions import transitions
 from interventions.admission.decision import count_onto, decide
 from interventions.admission.notifications import event_of
 from interventions.entry import ESCALATION, Entry, Transition, closed_at, fingerprints, new_id
+from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admission,
     AdmissionKind,
-    Limits,
     PutResult,
     Store,
     Transaction,

@@ -185,7 +185,7 @@ def watch(
 
     Ctrl-C ends it.
     """
-    from interventions.storage.registry import store_at
+    from interventions.storage.file_store import store_at
 
     wanted = query_of(query, session)
     store = store_at(the_home(home))

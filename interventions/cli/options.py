@@ -205,7 +205,7 @@ def read_entries(home: Path | None) -> list[Entry]:
     place = the_home(home)
     state = None if settings_of(place, SharedSettings).database_url_env else read_checked(place)
     if state is None:
-        from interventions.storage.registry import store_at  # late: it loads SQLite
+        from interventions.storage.file_store import store_at  # late: it loads SQLite
 
         state = store_at(place).read()
     for _, why in state.unusable:

@@ -83,17 +83,15 @@ def report(
 
     It needs no network, and can be printed.
     """
-    from interventions import report as figures
+    from interventions import report as reports
 
-    found = figures.report(the_queue(home), window)
+    found = reports.report(the_queue(home), window)
     if as_json and output is None:
         terminal.say_json(found)
     elif as_json:
         raise terminal.UsageError("--json prints the figures, and --output writes the page")
     else:
-        from interventions.report_page import as_html
-
-        terminal.say_to(output, as_html(found))
+        terminal.say_to(output, reports.as_html(found))
 
 
 def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:

@@ -1,4 +1,6 @@
-"""The queue as a JSON file, replaced whole and durably under the lock."""
+"""The queue as a JSON file, replaced whole and durably under the lock; or, with the setting
+`[shared]`, what another program registers in its place.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,14 @@ from pathlib import Path
 
 from interventions import home as places
 from interventions.entry import Entry, Transition, short_ids
-from interventions.errors import CorruptQueueError, LockTimeoutError, QueueError, StorageError
-from interventions.settings import RetentionSettings, settings_of
+from interventions.errors import (
+    CorruptQueueError,
+    LockTimeoutError,
+    QueueError,
+    SettingsError,
+    StorageError,
+)
+from interventions.settings import Limits, RetentionSettings, SharedSettings, settings_of
 from interventions.storage import jsonl
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.group_commit import Letter, claim_letters, is_waiting, remove_letters
@@ -37,7 +45,7 @@ from interventions.storage.queue_file import (
     storage_error,
     with_all_turns,
 )
-from interventions.storage.store import Admit, Limits, PutResult, Transaction
+from interventions.storage.store import Admit, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
@@ -45,6 +53,26 @@ UNUSABLE_PREFIX = "intervention_queue.unusable-"
 # Two changes within a tick of the file system's clock look like one.
 SETTLED_S = 0.1
 RETAINED_EVERY = timedelta(days=1)
+
+
+STORES_GROUP = "interventions.stores"
+
+
+def store_at(home: Path) -> Store:
+    """What keeps the queue of this home. The queue knows no databases: a Store is registered under
+    an entry point group, and called with the home. Raises SettingsError."""
+    if not settings_of(home, SharedSettings).database_url_env:
+        return FileStore(home)
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=STORES_GROUP):
+        try:
+            store: Store = point.load()(home)
+        except ImportError as error:
+            hint = "pip install 'unified-flow[shared]'"
+            raise SettingsError(f"[shared] cannot be used: {error}", hint=hint) from error
+        return store
+    raise SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")
 
 
 class FileStore(History):

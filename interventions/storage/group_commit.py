@@ -20,10 +20,11 @@ from typing import cast
 from interventions.entry import Entry, complete
 from interventions.errors import StorageError
 from interventions.home import error_logs, open_private, queue_file
+from interventions.settings import Limits
 from interventions.storage import jsonl
 from interventions.storage.error_log import ADDED
 from interventions.storage.queue_file import LogLine, read_state
-from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult
+from interventions.storage.store import Admission, AdmissionKind, PutResult
 from interventions.times import utc_now
 
 # A writer that was killed leaves its letter behind; no writer waits for the lock this long.

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from interventions.entry import MOST, Entry, Transition, closed_at, is_open
-from interventions.errors import ArgumentError, expect
+from interventions.entry import Entry, Transition, closed_at, is_open
+from interventions.settings import Limits
 from interventions.storage.queue_file import LogLine, QueueState
 from interventions.times import from_text
 
@@ -21,22 +21,6 @@ class AdmissionKind(StrEnum):
     MERGED = "merged"
     COUNTED = "counted"
     DROPPED = "dropped"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How many open entries there may be."""
-
-    max_size: int = 50
-    max_per_session: int = 5
-    max_per_error_type: int = 10
-    max_escalations_per_session: int = 20
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            expect(name, value, int)
-            if not 1 <= value < MOST:
-                raise ArgumentError(f"{name} must be at least 1", argument=name)
 
 
 @dataclass(frozen=True)

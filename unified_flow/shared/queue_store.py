@@ -16,10 +16,11 @@ import psycopg
 
 from interventions.entry import Entry, complete
 from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
+from interventions.settings import Limits
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.jsonl import decode
 from interventions.storage.queue_file import QueueState, shortened, with_all_turns
-from interventions.storage.store import Admit, Limits, PutResult, Transaction
+from interventions.storage.store import Admit, PutResult, Transaction
 from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.shared.database import (
     Connection,

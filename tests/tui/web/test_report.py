@@ -11,8 +11,7 @@ from freezegun import freeze_time
 
 from interventions import InterventionQueue
 from interventions.health import Window
-from interventions.report import report
-from interventions.report_page import as_html
+from interventions.report import as_html, report
 from tests.tui.scene import NOW, put
 from tests.tui.web.cdp import Browser
 

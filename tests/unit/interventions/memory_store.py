@@ -17,11 +17,11 @@ from interventions.entry import (
     was_resolved,
 )
 from interventions.errors import LockTimeoutError
+from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admit,
     EntryFigures,
-    Limits,
     PutResult,
     Transaction,
     figures_of,

@@ -15,12 +15,13 @@ from interventions.admission.preparation import prepare
 from interventions.entry import Entry
 from interventions.home import error_log, lock_file, queue_file
 from interventions.recovery import Recovery, recover
+from interventions.settings import Limits
 from interventions.storage import file_store as file_store_module
 from interventions.storage import group_commit as letters_module
 from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_store import FileStore
 from interventions.storage.group_commit import FORGOTTEN_AFTER_S, Letter, claim_letters
-from interventions.storage.store import Admission, AdmissionKind, Limits, PutResult
+from interventions.storage.store import Admission, AdmissionKind, PutResult
 from interventions.times import utc_now
 from tests.error_log import error_lines
 

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from interventions import InterventionQueue, InterventionRequest
 from interventions.cli import app
 from interventions.health import Window
-from interventions.report import report
-from interventions.report_page import as_html
+from interventions.report import as_html, report
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 HOSTILE = "</title><script>alert(1)</script>\" onload='x' <img src=x> \x1b[2J\u202e ]]> &amp;"
