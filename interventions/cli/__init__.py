@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from interventions.cli.command_group import CommandGroup
 
-COMMANDS = {
-    "list": "entries:list_",
-    "show": "entries:show",
-    "resolve": "transitions:resolve",
-    "dismiss": "transitions:dismiss",
-    "snooze": "transitions:snooze",
-    "reopen": "transitions:reopen",
-    "undo": "transitions:undo",
-    "assign": "transitions:assign",
-    "retry": "retry:retry",
-    "similar": "entries:similar",
-    "history": "entries:history",
-    "health": "upkeep:health",
-    "report": "upkeep:report",
-    "drain": "upkeep:drain",
-    "doctor": "upkeep:doctor",
-    "schema": "upkeep:schema",
-    "export": "entries:export",
-    "watch": "entries:watch",
+_ENTRIES = ("show", "similar", "history", "export", "watch")
+_TRANSITIONS = ("resolve", "dismiss", "snooze", "reopen", "undo", "assign")
+_UPKEEP = ("health", "report", "drain", "doctor", "schema")
+_SECTIONS = {
+    "Read": {"list": "entries:list_"} | {name: f"entries:{name}" for name in _ENTRIES},
+    "Act": {"retry": "retry:retry"} | {name: f"transitions:{name}" for name in _TRANSITIONS},
+    "The queue": {name: f"upkeep:{name}" for name in _UPKEEP},
 }
-SECTIONS = {"Commands": COMMANDS}
 
 
 class Commands(CommandGroup):
-    sections = SECTIONS
+    sections = _SECTIONS
 
 
 app = Commands.app(

@@ -30,35 +30,17 @@ from interventions.entry import (
 from interventions.errors import QueryError
 from interventions.times import from_text, parse_duration
 
-_ALIASES = {
-    "severity": "sev",
-    "error_type": "error",
-    "fp": "fingerprint",
-    "session_id": "session",
-    "turn_id": "turn",
-    "request_id": "request",
-    "priority": "prio",
-    "error_category": "category",
-    "occurrences": "count",
-}
-_SHOWN = (
-    "id",
-    "error_message",
-    "culprit",
-    "resolution",
-    "error_type",
-    "phase",
-    "tool",
-    "session_id",
-)
+# The fields in which a text is looked for: those of a term, and those of a text that is none.
+_HELD_IN = {name: name for name in ("phase", "tool", "owner")}
+_HELD_IN |= {"error": "error_type", "category": "error_category"}
+_HELD_IN |= {"session": "session_id", "request": "request_id"}
+_SHOWN = [*_HELD_IN.values(), "id", "error_message", "culprit", "resolution"]
+_ALIASES = {"severity": "sev", "priority": "prio", "turn_id": "turn", "fp": "fingerprint"}
+_ALIASES |= {"occurrences": "count", **{field: term for term, field in _HELD_IN.items()}}
 _WRITTEN = re.compile(r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-    "=": operator.eq,
-}
+_Compare = Callable[[Any, Any], bool]
+_COMPARISONS: dict[str, _Compare] = {">=": operator.ge, "<=": operator.le}
+_COMPARISONS |= {">": operator.gt, "<": operator.lt, "=": operator.eq}
 
 Test = Callable[[Entry, datetime], bool]
 
@@ -112,7 +94,7 @@ def parse(text: str) -> Query:
             test, remark = _text(negated, name, sign, value)
             remarks += [remark] if remark else []
         if test is not None:
-            tests.append(_not(test) if negated else test)
+            tests.append(partial(_is_not, test) if negated else test)
     return Query(text, tuple(tests), names_state, tuple(remarks))
 
 
@@ -147,16 +129,11 @@ def _text(negated: str, name: str, sign: str, value: str) -> tuple[Test | None, 
         )
     wanted = f"{name}{sign}{_unquoted(value)}"
     remark = f"{name}: is no term, so {wanted!r} is looked for as text" if is_odd else ""
-    return (_holds(wanted, *_SHOWN) if wanted else None), remark
+    return (_holds(_SHOWN, wanted) if wanted else None), remark
 
 
-_EXAMPLES = {
-    "age": "age:>1h, age:<30m, age:>2d",
-    "is": "is:snoozed",
-    "sev": "sev:critical",
-    "count": "count:>10",
-    "prio": "prio:<3",
-}
+_EXAMPLES = {"age": "age:>1h, age:<30m, age:>2d", "is": "is:snoozed", "sev": "sev:critical"}
+_EXAMPLES |= {"count": "count:>10", "prio": "prio:<3"}
 
 
 def _failures(entry: Entry) -> list[Mapping[str, Any]]:
@@ -166,7 +143,7 @@ def _failures(entry: Entry) -> list[Mapping[str, Any]]:
     return cast(list[Mapping[str, Any]], [entry, *rows, *filter(None, samples)])
 
 
-def _holds(wanted: str, *fields: str) -> Test:
+def _holds(fields: Iterable[str], wanted: str) -> Test:
     wanted = wanted.lower()
     return lambda entry, now: any(
         wanted in str(one.get(field) or "").lower() for one in _failures(entry) for field in fields
@@ -194,6 +171,10 @@ def _turn(value: str) -> Test:
     return lambda entry, now: (
         number in turns_of(entry) or any(one.get("turn_id") == number for one in _failures(entry))
     )
+
+
+def _is_not(test: Test, entry: Entry, now: datetime) -> bool:
+    return not test(entry, now)
 
 
 def _begins(names: Callable[[Entry], Iterable[str]], value: str) -> Test:
@@ -234,19 +215,9 @@ _TERMS: dict[str, Callable[[str], Test]] = {
     "turn": _turn,
     "id": partial(_begins, lambda entry: (entry["id"], short_id(entry["id"]))),
     "fingerprint": partial(_begins, fingerprints),
-    "phase": lambda value: _holds(value, "phase"),
-    "tool": lambda value: _holds(value, "tool"),
-    "error": lambda value: _holds(value, "error_type"),
-    "category": lambda value: _holds(value, "error_category"),
-    "session": lambda value: _holds(value, "session_id"),
-    "request": lambda value: _holds(value, "request_id"),
-    "owner": lambda value: _holds(value, "owner"),
+    **{name: partial(_holds, (field,)) for name, field in _HELD_IN.items()},
 }
 KEYS = tuple(_TERMS)
-
-
-def _not(test: Test) -> Test:
-    return lambda entry, now: not test(entry, now)
 
 
 def _unquoted(value: str) -> str:
