@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
+from typer import Option
 
 from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_home, the_queue
@@ -42,11 +43,11 @@ _POLL_S = 0.25
 def list_(
     query: options.QueryWords = None,
     flat: Annotated[
-        bool, typer.Option("--flat", help="Every entry a row; do not group what is alike.")
+        bool, Option("--flat", help="Every entry a row; do not group what is alike.")
     ] = False,
     limit: options.Limit = 0,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 1 if anything matched.")
+        bool, Option("--exit-code", help="Exit with 1 if anything matched.")
     ] = False,
     **flags: Unpack[options.ListFlags],
 ) -> None:
@@ -156,7 +157,7 @@ def export(
     output: options.Output = None,
     form: Annotated[
         FormName | None,
-        typer.Option("--as", help="pytest is a test of its turn."),
+        Option("--as", help="pytest is a test of its turn."),
     ] = None,
     home: options.Home = None,
     as_json: options.AsJson = False,
@@ -174,12 +175,10 @@ def watch(
     home: options.Home = None,
     as_json: options.AsLines = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Begin with those that are open already.")
+        bool, Option("--all", help="Begin with those that are open already.")
     ] = False,
     session: options.Session = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=0, help="End after so many; 0: never.")
-    ] = 0,
+    limit: Annotated[int, Option("--limit", "-n", min=0, help="End after so many; 0: never.")] = 0,
 ) -> None:
     """Print new interventions and failures as they come.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
+from typer import Argument, Option
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -15,32 +16,30 @@ if TYPE_CHECKING:
 
 Home = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         # `find_home` reads the variable: as the option's own it would beat a flag further left.
         help="Folder that holds shared_state/ and logs/ [env var: UNIFIED_FLOW_HOME; default: the "
         "nearest one upwards].",
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 # For a command that prints entries as they come: both mean one object a line.
-AsLines = Annotated[bool, typer.Option("--jsonl", "--json", help="Print one JSON object a line.")]
-AsJsonl = Annotated[bool, typer.Option("--jsonl", help="Print one JSON object a line.")]
+AsLines = Annotated[bool, Option("--jsonl", "--json", help="Print one JSON object a line.")]
+AsJsonl = Annotated[bool, Option("--jsonl", help="Print one JSON object a line.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write this file instead of stdout.", show_default=False),
+    Option("--output", "-o", help="Write this file instead of stdout.", show_default=False),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 ExpectedVersion = Annotated[
     int | None,
-    typer.Option("--expected-version", help="Refuse if somebody changed it since this version."),
+    Option("--expected-version", help="Refuse if somebody changed it since this version."),
 ]
-By = Annotated[
-    str | None, typer.Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")
-]
+By = Annotated[str | None, Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")]
 
 
-NoteText = Annotated[str, typer.Option("--note", "-m", help="What you mended.")]
+NoteText = Annotated[str, Option("--note", "-m", help="What you mended.")]
 
 
 class ChangeFlags(TypedDict):
@@ -60,23 +59,23 @@ class BatchFlags(ChangeFlags):
 
 Grant = Annotated[
     Literal["once", "session", "always"] | None,  # `Scope`, whose module most commands do not need
-    typer.Option(help="Let the tool run that was refused: this call, in this session, or always."),
+    Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
 FromPhase = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--from",
         metavar="PHASE",
         help="Go back: drop what this phase and those after it had found.",
     ),
 ]
 RerunTools = Annotated[
-    bool, typer.Option("--rerun-tools", help="Let tools that may have written write again.")
+    bool, Option("--rerun-tools", help="Let tools that may have written write again.")
 ]
 ToolsDone = Annotated[
-    bool, typer.Option("--tools-done", help="Count a call that was cut off while writing as done.")
+    bool, Option("--tools-done", help="Count a call that was cut off while writing as done.")
 ]
-Edit = Annotated[bool, typer.Option("--edit", help="Open the phase's input in $EDITOR first.")]
+Edit = Annotated[bool, Option("--edit", help="Open the phase's input in $EDITOR first.")]
 NEWEST = 0  # no turn has this number
 
 
@@ -90,14 +89,14 @@ def _turn(text: str) -> int:
 
 Canary = Annotated[
     int | None,
-    typer.Option(
+    Option(
         parser=_turn,
         metavar="TURN",
         help="With --all: the turn that goes first; `last` is the newest.",
         show_default=False,
     ),
 ]
-Jobs = Annotated[int, typer.Option(min=1, max=32, help="With --all: how many turns at a time.")]
+Jobs = Annotated[int, Option(min=1, max=32, help="With --all: how many turns at a time.")]
 
 
 class ResumeFlags(BatchFlags):
@@ -111,17 +110,15 @@ class ResumeFlags(BatchFlags):
 
 QueryWords = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="[QUERY]...",
         help="sev:critical phase:planner tool:x type:captcha is:open|resolved|snoozed|regression "
         "age:>1h session:abc text",
         show_default=False,
     ),
 ]
-Session = Annotated[str | None, typer.Option(help="Of this session alone.", show_default=False)]
-Limit = Annotated[
-    int, typer.Option("--limit", "-n", min=0, max=10**9, help="At most so many; 0: all.")
-]
+Session = Annotated[str | None, Option(help="Of this session alone.", show_default=False)]
+Limit = Annotated[int, Option("--limit", "-n", min=0, max=10**9, help="At most so many; 0: all.")]
 
 
 class PrintFlags(TypedDict):
@@ -169,12 +166,10 @@ def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
 
 
 _ID_HELP = "Any unique beginning of an id or of its last part; `last` is the newest."
-Id = Annotated[
-    str, typer.Argument(metavar="ID", help=_ID_HELP, autocompletion=_ids, show_default=False)
-]
+Id = Annotated[str, Argument(metavar="ID", help=_ID_HELP, autocompletion=_ids, show_default=False)]
 Ids = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ID...", help=_ID_HELP, autocompletion=_ids, show_default=False),
+    Argument(metavar="ID...", help=_ID_HELP, autocompletion=_ids, show_default=False),
 ]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import click
 import typer
+from typer import Option
 
 from interventions.cli import options, terminal
 from interventions.cli.terminal import Code, UsageError
@@ -35,7 +36,7 @@ def retry(
     note_text: options.NoteText = "",
     everything: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
         ),
     ] = False,

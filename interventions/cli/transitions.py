@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from typer import Argument, Option
 
 from interventions.cli import options, terminal
 from interventions.cli.retry import code_of_results, retry_request, say_result
@@ -40,9 +41,7 @@ def _moment(text: str) -> datetime:
         raise typer.BadParameter(f"{text!r} {what}; a time: 2026-01-31T09:00:00Z") from error
 
 
-_Query = Annotated[
-    str | None, typer.Option("--query", help="All open ones that match, instead of ids.")
-]
+_Query = Annotated[str | None, Option("--query", help="All open ones that match, instead of ids.")]
 
 
 def resolve(
@@ -50,7 +49,7 @@ def resolve(
     ids: options.Ids = None,
     query: _Query = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Resume the turn first; resolve only if that works.")
+        bool, Option("--retry", help="Resume the turn first; resolve only if that works.")
     ] = False,
     **flags: Unpack[options.ResumeFlags],
 ) -> None:
@@ -87,7 +86,7 @@ def resolve(
 
 def dismiss(
     ids: options.Ids = None,
-    note_text: Annotated[str, typer.Option("--note", "-m", help="Why it needs no fix.")] = "",
+    note_text: Annotated[str, Option("--note", "-m", help="Why it needs no fix.")] = "",
     query: _Query = None,
     **flags: Unpack[options.BatchFlags],
 ) -> None:
@@ -103,15 +102,15 @@ def snooze(
     ids: options.Ids = None,
     duration: Annotated[
         timedelta | None,
-        typer.Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d."),
+        Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d."),
     ] = None,
     until: Annotated[
         datetime | None,
-        typer.Option(parser=_moment, metavar="TIME", help="ISO 8601 time with a zone."),
+        Option(parser=_moment, metavar="TIME", help="ISO 8601 time with a zone."),
     ] = None,
     until_n_more: Annotated[
         int | None,
-        typer.Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
+        Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
     ] = None,
     query: _Query = None,
     **flags: Unpack[options.BatchFlags],
@@ -136,7 +135,7 @@ def reopen(ids: options.Ids = None, **flags: Unpack[options.ChangeFlags]) -> Non
 
 def assign(
     intervention_id: options.Id,
-    owner: Annotated[str | None, typer.Argument(help="Who takes it; nobody if left out.")] = None,
+    owner: Annotated[str | None, Argument(help="Who takes it; nobody if left out.")] = None,
     **flags: Unpack[options.ChangeFlags],
 ) -> None:
     """Say who looks into it."""
@@ -150,7 +149,7 @@ def assign(
 def undo(
     intervention_id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
+        Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
     ] = None,
     **flags: Unpack[options.ChangeFlags],
 ) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from interventions.cli import terminal
 from interventions.cli.options import AsJson, By, Home, Output, read_entries, the_queue
@@ -22,7 +23,7 @@ _COLOUR = {"healthy": "bold", "warning": "high", "critical": "critical"}
 
 def health(
     home: Home = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds.")] = False,
+    watch: Annotated[bool, Option("--watch", help="Again every two seconds.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """How many wait and how long, what was dropped and why."""
@@ -75,7 +76,7 @@ def _lines(figures: Health) -> list[str]:
 
 def report(
     output: Output = None,
-    window: Annotated[Window, typer.Option(help="How far back.")] = Window.MONTH,
+    window: Annotated[Window, Option(help="How far back.")] = Window.MONTH,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -116,7 +117,7 @@ def doctor(
     home: Home = None,
     check: Annotated[
         bool,
-        typer.Option("--check/--rebuild", help="Only look; or mend, and put back what was lost."),
+        Option("--check/--rebuild", help="Only look; or mend, and put back what was lost."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
