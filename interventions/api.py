@@ -48,19 +48,10 @@ class intervene(ContextDecorator, AsyncContextDecorator):  # noqa: N801 - it rea
         queue: InterventionQueue | None = None,
         home: Path | str | None = None,
     ) -> None:
-        self._fields: dict[str, Any] = {
-            "type": type,
-            "severity": severity,
-            "phase": phase,
-            "session_id": session_id,
-            "turn_id": turn_id,
-            "tool": tool,
-            "error_category": error_category,
-            "request_id": request_id,
-            "context": context,
-        }
-        self._queue = queue
-        self._home = home
+        kind = {"type": type, "severity": severity, "error_category": error_category}
+        turn = {"session_id": session_id, "turn_id": turn_id, "request_id": request_id}
+        self._known = {**kind, **turn, "phase": phase, "tool": tool, "context": context}
+        self._queue, self._home = queue, home
 
     def __enter__(self) -> None:
         return None
@@ -120,7 +111,7 @@ class intervene(ContextDecorator, AsyncContextDecorator):  # noqa: N801 - it rea
     def _record(self, error: Exception) -> None:
         from interventions.queue import record_failure
 
-        intervention_id = record_failure(error, self._fields, self._queue, self._home)
+        intervention_id = record_failure(error, self._known, self._queue, self._home)
         if intervention_id is not None:
             with suppress(Exception):  # a frozen error takes no note
                 error.add_note(f"intervention {intervention_id}")

@@ -54,15 +54,10 @@ class Actor:
 
     def line(self, action: str, intervention_id: str | None = None) -> Transition:
         """What every line of the journal has."""
-        return {
-            "transition_id": secrets.token_hex(6),
-            "at": to_text(self.at),
-            "action": action,
-            "id": intervention_id,
-            "by": self.name,
-            "via": self.via,
-            "host": self.host,
-        }
+        who: Transition = {"by": self.name, "via": self.via, "host": self.host}
+        name = secrets.token_hex(6)
+        what: Transition = {"transition_id": name, "at": to_text(self.at), "action": action}
+        return {**what, "id": intervention_id, **who}
 
 
 def resolve(entry: Entry, actor: Actor, *, note: str, verified: str | None = None) -> EntryFields:
@@ -129,15 +124,10 @@ def change(
     Raises ArgumentError for one that could not be read again."""
     after = complete({**before, **fields, "version": before["version"] + 1})
     work.store(after, max_size)
-    work.to_journal.append(
-        {
-            **actor.line(action, before["id"]),
-            "version_from": before["version"],
-            "version_to": after["version"],
-            "before": cast(EntryFields, {name: before.get(name) for name in fields}),
-            "after": fields.copy(),
-        }
-    )
+    line: Transition = {"version_from": before["version"], "version_to": after["version"]}
+    line["before"] = cast(EntryFields, {name: before.get(name) for name in fields})
+    line["after"] = fields.copy()
+    work.to_journal.append({**actor.line(action, before["id"]), **line})
     return after
 
 
@@ -204,15 +194,10 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
 def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFields:
     """With `row` in its history; a snooze ends."""
     row = {**row, "at": to_text(actor.at), "by": actor.name, "note": note}
-    return {
-        "resolution": note or None,
-        "snoozed_until": None,
-        "snoozed_until_occurrences": None,
-        "resolutions": [*entry["resolutions"], row],
-    }
+    awake: EntryFields = {"snoozed_until": None, "snoozed_until_occurrences": None}
+    return {**awake, "resolution": note or None, "resolutions": [*entry["resolutions"], row]}
 
 
-@cache
 @cache
 def _user() -> str:
     try:

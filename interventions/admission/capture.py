@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from traceback import walk_tb
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from interventions.home import mark_of
@@ -46,14 +46,13 @@ class CapturedTraceback:
     location: str
 
 
-@dataclass(frozen=True)
 class _Frame:
-    file: str
-    line: int
-    function: str
-    module: str
-    in_app: bool
-    source_globals: dict[str, object]
+    def __init__(self, frame: FrameType, line: int | None) -> None:
+        self.file, self.function = frame.f_code.co_filename, frame.f_code.co_qualname
+        self.line = line or frame.f_code.co_firstlineno
+        self.globals = frame.f_globals
+        self.module = frame.f_globals.get("__name__") or Path(self.file).stem
+        self.in_app = _is_in_app(self.file)
 
 
 def capture(error: BaseException) -> CapturedTraceback:
@@ -88,8 +87,7 @@ def _describe(error: BaseException, frames: list[_Frame]) -> list[str]:
         if parent is None or id(parent) in seen:
             break
         seen.add(id(parent))
-        lines.append("")
-        lines.append("Caused by:" if error.__cause__ else "While handling:")
+        lines += ["", "Caused by:" if error.__cause__ else "While handling:"]
         lines += _one_exception(parent, _frames(parent.__traceback__), with_source=True)
         error = parent
     return lines
@@ -117,7 +115,7 @@ def _one_exception(error: BaseException, frames: list[_Frame], *, with_source: b
 
 
 def _source(frame: _Frame) -> list[str]:
-    source = linecache.getlines(frame.file, frame.source_globals)
+    source = linecache.getlines(frame.file, frame.globals)
     first = max(frame.line - SOURCE_LINES_EITHER_SIDE, 1)
     last = min(frame.line + SOURCE_LINES_EITHER_SIDE, len(source))
     return [
@@ -127,17 +125,7 @@ def _source(frame: _Frame) -> list[str]:
 
 
 def _frames(trace: TracebackType | None) -> list[_Frame]:
-    return [
-        _Frame(
-            file=frame.f_code.co_filename,
-            line=line or frame.f_code.co_firstlineno,
-            function=frame.f_code.co_qualname,
-            module=frame.f_globals.get("__name__") or Path(frame.f_code.co_filename).stem,
-            in_app=_is_in_app(frame.f_code.co_filename),
-            source_globals=frame.f_globals,
-        )
-        for frame, line in walk_tb(trace)
-    ]
+    return [_Frame(frame, line) for frame, line in walk_tb(trace)]
 
 
 _NOT_IN_APP = (
@@ -157,24 +145,18 @@ def _is_in_app(filename: str) -> bool:
 
 def environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
     """`extra` is what only the caller knows: configuration, model and recipe hashes."""
-    return {
-        "git_commit": head_commit(folder),
-        "git_dirty": is_dirty(folder),
-        "platform": f"{platform.system()} {platform.machine()}",
-        **passing_environment(folder, extra),
-    }
+    git = {"git_commit": head_commit(folder), "git_dirty": is_dirty(folder)}
+    machine = {"platform": f"{platform.system()} {platform.machine()}"}
+    return {**git, **machine, **passing_environment(folder, extra)}
 
 
 def passing_environment(folder: Path, extra: dict[str, Any] | None = None) -> dict[str, Any]:
     """The same without starting a process, for what happens often and may never be read: whether
     the tree is clean is left out."""
     commit = head_commit(folder)
-    return {
-        **({"git_commit": commit} if commit else {}),
-        "packages": dict(_packages()),
-        "python": platform.python_version(),
-        **(extra or {}),
-    }
+    found = {"git_commit": commit} if commit else {}
+    versions = {"packages": dict(_packages()), "python": platform.python_version()}
+    return {**found, **versions, **(extra or {})}
 
 
 def head_commit(folder: Path) -> str | None:

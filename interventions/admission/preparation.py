@@ -56,14 +56,9 @@ def normalise(message: str) -> str:
 def fingerprint(failure: Mapping[str, Any]) -> str:
     """Of the redacted fields of an entry, and without a line number: an edit above the line must
     not make it another failure."""
-    parts = (
-        str(FP_VERSION),
-        failure["phase"],
-        failure["tool"] or "",
-        failure["exception_type"] or failure["error_type"],
-        normalise(failure["error_message"]),
-        failure["culprit"] or "",
-    )
+    kind = failure["exception_type"] or failure["error_type"]
+    raised = (kind, normalise(failure["error_message"]), failure["culprit"] or "")
+    parts = (str(FP_VERSION), failure["phase"], failure["tool"] or "", *raised)
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -92,11 +87,8 @@ def bare_failure(error: BaseException, trouble: BaseException) -> Entry:
     """What is known when all else failed: never nothing. `trouble` is why there is no more."""
     now = utc_now()
     why = f"the rest could not be recorded: {type(trouble).__name__}: {text_of(trouble)}"
-    known = {
-        "id": new_id(now),
-        "created_at": to_text(now),
-        "error_type": type(error).__name__,
-        "error_message": redact_text(text_of(error), MAX_MESSAGE),
-        "context": {"refused": redact_text(why, MAX_MESSAGE)},
-    }
-    return _with_fingerprint(complete(known))
+    message = redact_text(text_of(error), MAX_MESSAGE)
+    raised = {"error_type": type(error).__name__, "error_message": message}
+    known = {"id": new_id(now), "created_at": to_text(now), **raised}
+    refused = {"refused": redact_text(why, MAX_MESSAGE)}
+    return _with_fingerprint(complete({**known, "context": refused}))

@@ -116,12 +116,7 @@ def log_admission(failure: Entry, admission: Admission, limits: Limits) -> None:
         level = logging.WARNING
         text = f"Error type {failure['error_type']} hit limit ({limits.max_per_error_type})"
     if logger.isEnabledFor(level):
-        fields = {
-            "service": "interventions",
-            "component": failure["phase"],
-            "operation": "put",
-            **{name: failure.get(name) for name in _LOGGED},
-            "intervention_id": admission.intervention_id,
-            "admission": str(admission.kind),
-        }
-        logger.log(level, "%s", text, extra=fields)
+        at = {"service": "interventions", "component": failure["phase"], "operation": "put"}
+        known = {name: failure.get(name) for name in _LOGGED}
+        kind = {"intervention_id": admission.intervention_id, "admission": str(admission.kind)}
+        logger.log(level, "%s", text, extra={**at, **known, **kind})

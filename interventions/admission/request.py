@@ -130,21 +130,12 @@ class InterventionRequest(BaseModel):
         `environment` adds what only the caller knows (configuration, model and recipe hashes).
         `retry_of` is the id of the entry whose turn is being retried.
         """
-        fields: dict[str, Any] = dict(
-            type=type,
-            severity=severity,
-            phase=phase,
-            tool=tool,
-            error_type=error.__class__.__name__,
-            **vars(capture(error)),
-            session_id=session_id,
-            turn_id=turn_id,
-            error_category=error_category,
-            request_id=request_id,
-            context={} if context is None else context,
-            environment=_environment(home, environment),
-            retry_of=retry_of,
-        )
+        raised = {"error_type": error.__class__.__name__, **vars(capture(error))}
+        kind = {"type": type, "severity": severity, "error_category": error_category}
+        turn = {"session_id": session_id, "turn_id": turn_id, "request_id": request_id}
+        where = {"phase": phase, "tool": tool, "environment": _environment(home, environment)}
+        fields: dict[str, Any] = {**raised, **kind, **turn, **where, "retry_of": retry_of}
+        fields["context"] = {} if context is None else context
         try:
             return cls(**fields)
         except ValidationError as trouble:
@@ -171,11 +162,8 @@ def validated(fields: dict[str, Any]) -> InterventionRequest:
 def _wrong(error: ValidationError) -> dict[str, str]:
     """By field, why; without those that only follow from another."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return {
-        str(each["loc"][0]): each["msg"]
-        for each in found
-        if each["type"] != "default_factory_not_called"
-    }
+    wrong = [each for each in found if each["type"] != "default_factory_not_called"]
+    return {str(each["loc"][0]): each["msg"] for each in wrong}
 
 
 def _usable(fields: dict[str, Any], trouble: ValidationError) -> dict[str, Any]:
@@ -190,12 +178,7 @@ def _usable(fields: dict[str, Any], trouble: ValidationError) -> dict[str, Any]:
     return {**usable, "context": {**context, "refused": refused}}
 
 
-_INSTEAD: dict[str, Any] = {
-    "type": InterventionType.ERROR,
-    "severity": Severity.HIGH,
-    "turn_id": 0,
-    "environment": {},
-}
+_INSTEAD: dict[str, Any] = {"type": "error", "severity": "high", "turn_id": 0, "environment": {}}
 
 
 def _environment(home: Path | str | None, extra: dict[str, Any] | None) -> dict[str, Any]:

@@ -75,10 +75,6 @@ def _log_emergency(home: Path, line: dict[str, Any]) -> None:
 
 
 def _fields(admission: Admission, logged_at: str) -> dict[str, Any]:
-    return {
-        "logged_at": logged_at,
-        "admission": str(admission.kind),
-        "intervention_id": admission.intervention_id,
-        "reason": admission.reason,
-        "detail": admission.detail,
-    }
+    kind = {"admission": str(admission.kind), "intervention_id": admission.intervention_id}
+    why = {"reason": admission.reason, "detail": admission.detail}
+    return {"logged_at": logged_at, **kind, **why}
