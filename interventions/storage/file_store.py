@@ -15,36 +15,16 @@ from datetime import timedelta
 from math import inf
 from pathlib import Path
 
+from interventions import errors
 from interventions import home as places
 from interventions.entry import Entry, Transition, short_ids
-from interventions.errors import (
-    CorruptQueueError,
-    LockTimeoutError,
-    QueueError,
-    SettingsError,
-    StorageError,
-)
 from interventions.settings import Limits, RetentionSettings, SharedSettings, settings_of
-from interventions.storage import jsonl
+from interventions.storage import jsonl, queue_file
 from interventions.storage.error_log import log_failures, log_line
 from interventions.storage.group_commit import Letter, claim_letters, is_waiting, remove_letters
 from interventions.storage.history import History
 from interventions.storage.lock import FairLock
-from interventions.storage.queue_file import (
-    REBUILD,
-    Lines,
-    QueueState,
-    content,
-    decode,
-    encode,
-    look,
-    note_checked,
-    read_checked,
-    read_state,
-    shortened,
-    storage_error,
-    with_all_turns,
-)
+from interventions.storage.queue_file import QueueState, storage_error, with_all_turns
 from interventions.storage.store import Admit, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
 
@@ -70,9 +50,9 @@ def store_at(home: Path) -> Store:
             store: Store = point.load()(home)
         except ImportError as error:
             hint = "pip install 'unified-flow[shared]'"
-            raise SettingsError(f"[shared] cannot be used: {error}", hint=hint) from error
+            raise errors.SettingsError(f"[shared] cannot be used: {error}", hint=hint) from error
         return store
-    raise SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")
+    raise errors.SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")
 
 
 class FileStore(History):
@@ -89,7 +69,7 @@ class FileStore(History):
     def read(self) -> QueueState:
         """As it was read last, while no file has changed since: an entry may block thousands of
         turns, and each of them asks when it goes on."""
-        seen = look(self._home)
+        seen = queue_file.look(self._home)
         if seen and seen == self._read[0]:
             return self._read[1]
         state = self._read_anew(seen)
@@ -99,12 +79,12 @@ class FileStore(History):
         return state
 
     def _read_anew(self, seen: bytes) -> QueueState:
-        if (known := read_checked(self._home)) is not None:
+        if (known := queue_file.read_checked(self._home)) is not None:
             return known
-        state = read_state(self._path)
+        state = queue_file.read_state(self._path)
         if (lost := self._loss(state, seen)) is not None:
             # What was put since the file was read is there now, and what left it is archived.
-            state = read_state(self._path)
+            state = queue_file.read_state(self._path)
             again = self._loss(state)
             if again is not None and (set(lost) & set(again) or (state is None and not lost)):
                 raise self._lost_error(again)
@@ -124,7 +104,7 @@ class FileStore(History):
         if time.monotonic() - self._retained_at > RETAINED_EVERY.total_seconds():
             self._retained_at = time.monotonic()
             # The change is made; `doctor` says what is wrong.
-            with suppress(QueueError):
+            with suppress(errors.QueueError):
                 self._retain(timeout_s)
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
@@ -147,7 +127,7 @@ class FileStore(History):
                     for name, other, its in claim_letters(self._home, answered):
                         work.to_log.append(log_line(admit(work, other, its, self), name))
                 return result
-        except LockTimeoutError:
+        except errors.LockTimeoutError:
             if answer := letter.answer_or_withdraw():
                 return answer
             raise
@@ -210,7 +190,7 @@ class FileStore(History):
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
                 state = work.state._replace(
-                    entries=tuple(map(shortened, work.state.entries)),
+                    entries=tuple(map(queue_file.shortened, work.state.entries)),
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
                 )
@@ -254,7 +234,7 @@ class FileStore(History):
             if _mark(self._cache.found) == _mark(found) and not restoring:
                 self._cache.found = found
                 return self._cache.state
-            data = content(self._path)
+            data = queue_file.content(self._path)
         except FileNotFoundError:
             self._cache = _FileCache()
             if not restoring and (lost := self._loss(None)) is not None:
@@ -263,7 +243,7 @@ class FileStore(History):
         except OSError as error:
             raise storage_error("read", self._path, error) from error
         try:
-            state, lines = decode(data, self._cache.lines)
+            state, lines = queue_file.decode(data, self._cache.lines)
         except ValueError as error:
             self._cache = _FileCache()
             moved = self._move_corrupt_file(error)
@@ -279,7 +259,7 @@ class FileStore(History):
         return state
 
     def _write(self, state: QueueState) -> None:
-        data, lines = encode(state, self._cache.lines)
+        data, lines = queue_file.encode(state, self._cache.lines)
         folder = os.path.dirname(self._target)  # noqa: PTH120 - texts, for the cost of a Path
         fd, temporary = places.open_temporary(self._target)
         try:
@@ -314,7 +294,7 @@ class FileStore(History):
         try:
             lost = self.missing(present, closed=not present)
             gone = state is None and (self.knows_any() or self.damaged_files())
-        except StorageError:
+        except errors.StorageError:
             # What the logs would say of it is not known; what is there is shown all the same.
             used = self._archive.exists() or self._journal.exists() or self.knows_any(files=())
             if present or not used:
@@ -322,10 +302,10 @@ class FileStore(History):
             raise
         if lost or gone:
             return lost
-        note_checked(self._home, seen)
+        queue_file.note_checked(self._home, seen)
         return None
 
-    def _lost_error(self, lost: Sequence[str]) -> CorruptQueueError:
+    def _lost_error(self, lost: Sequence[str]) -> errors.CorruptQueueError:
         what = f"acknowledged entries are in no file: {short_ids(lost)}" if lost else ""
         if self._path.exists():
             said = f"GONE: {self._path} lacks entries; {len(lost)} {what}"
@@ -333,7 +313,7 @@ class FileStore(History):
             said = f"CORRUPT: {self._path.name} did not parse and was moved to {aside[-1]}"
         else:
             said = f"GONE: {self._path} is not there" + (f"; {len(lost)} {what}" if lost else "")
-        return CorruptQueueError(said, hint=REBUILD)
+        return errors.CorruptQueueError(said, hint=queue_file.REBUILD)
 
     def damaged_files(self) -> list[Path]:
         """Those that were moved aside, and that the queue was not rebuilt from."""
@@ -355,19 +335,19 @@ class FileStore(History):
         except OSError as error:
             raise storage_error("write", path, error) from error
 
-    def _move_corrupt_file(self, error: Exception) -> CorruptQueueError:
+    def _move_corrupt_file(self, error: Exception) -> errors.CorruptQueueError:
         moved_to = self._aside(CORRUPT_PREFIX)
         try:
             self._path.rename(moved_to)
         except OSError as trouble:
-            return CorruptQueueError(
+            return errors.CorruptQueueError(
                 f"CORRUPT: {self._path} does not parse ({error}) and cannot be moved: "
                 f"{trouble.strerror}",
-                hint=f"move it away by hand, then {REBUILD}",
+                hint=f"move it away by hand, then {queue_file.REBUILD}",
             )
-        return CorruptQueueError(
+        return errors.CorruptQueueError(
             f"CORRUPT: {self._path.name} does not parse ({error}); it was moved to {moved_to}",
-            hint=REBUILD,
+            hint=queue_file.REBUILD,
         )
 
 
@@ -377,7 +357,7 @@ class _FileCache:
 
     found: os.stat_result | None = None
     state: QueueState = field(default_factory=QueueState)
-    lines: Lines = field(default_factory=dict)
+    lines: queue_file.Lines = field(default_factory=dict)
     fd: int | None = None
 
     def __del__(self) -> None:

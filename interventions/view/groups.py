@@ -105,10 +105,10 @@ def marks(group: Group, now: datetime, *, new: bool = False) -> list[str]:
 def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
     """As `--json` and the API give it: as stored, with what is derived first. Keys are stable."""
     others = other_failures([entry])
-    derived = {"short_id": short_id(entry["id"]), "state": state_of(entry, now)}
-    derived |= {"priority": f"P{priority(entry)}"}
+    words = {"state": state_of(entry, now), "priority": f"P{priority(entry)}"}
     held = {"others": len(others), "worst_of_others": worst_severity(others)}
-    return {"id": entry["id"], **derived, **held, **entry, **derived, **held}
+    derived = {"id": entry["id"], "short_id": short_id(entry["id"]), **words, **held}
+    return {**derived, **entry, **derived}
 
 
 def other_failures(entries: Iterable[Entry]) -> list[MergedFailure]:
