@@ -75,6 +75,8 @@ RerunTools = Annotated[
 ToolsDone = Annotated[
     bool, Option("--tools-done", help="Count a call that was cut off while writing as done.")
 ]
+_EVERY = "Every turn that waits for the same fix; one first, to see if it helps."
+EveryTurn = Annotated[bool, Option("--all", help=_EVERY)]
 Edit = Annotated[bool, Option("--edit", help="Open the phase's input in $EDITOR first.")]
 NEWEST = 0  # no turn has this number
 

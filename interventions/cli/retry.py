@@ -11,11 +11,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 import typer
-from typer import Option
 
 from interventions.cli import options, terminal
 from interventions.cli.terminal import Code, UsageError
@@ -23,6 +22,7 @@ from interventions.entry import Entry, is_open, short_id
 from interventions.errors import NotFoundError, QueueError, StorageError
 from interventions.plaintext import one_line
 from interventions.retry import contract, retries
+from interventions.retry.contract import RetryRequest, RetryResult
 from interventions.secrets.redaction import redact_for_asker, redact_text
 from interventions.storage.disk import keep_draft
 from interventions.view.groups import other_failures
@@ -34,12 +34,7 @@ if TYPE_CHECKING:
 def retry(
     intervention_id: options.Id,
     note_text: options.NoteText = "",
-    everything: Annotated[
-        bool,
-        Option(
-            "--all", help="Every turn that waits for the same fix; one first, to see if it helps."
-        ),
-    ] = False,
+    everything: options.EveryTurn = False,
     canary: options.Canary = None,
     jobs: options.Jobs = 4,
     from_phase: options.FromPhase = None,
@@ -53,23 +48,18 @@ def retry(
         raise UsageError("--canary says which of many turns goes first: use it with --all")
     queue = options.the_queue(flags["home"])
     entry = retries.entry_to_retry(queue, intervention_id, flags["expected_version"])
-    request = replace(
-        retry_request(entry, note_text or f"retried, and it got past {entry['phase']}", flags),
-        answer=note_text or None,
-        from_phase=from_phase,
-        edit=edit_text if edit else None,
-    )
+    why = note_text or f"retried, and it got past {entry['phase']}"
+    request = replace(retry_request(entry, why, flags), from_phase=from_phase)
     if everything:
         # Each turn asked a question of its own.
-        alone = replace(request, answer=None, ask=None, started=None)
-        _retry_all(queue, entry, alone, canary, jobs, flags)
+        _retry_all(queue, entry, replace(request, ask=None, started=None), canary, jobs, flags)
     else:
+        editor = edit_text if edit else None
+        request = replace(request, answer=note_text or None, edit=editor)
         _retry_one(queue, entry, request, as_json=flags["as_json"])
 
 
-def retry_request(
-    entry: Entry, note_text: str, flags: options.ResumeFlags
-) -> contract.RetryRequest:
+def retry_request(entry: Entry, why: str, flags: options.ResumeFlags) -> RetryRequest:
     """As the options want it, with what a resumer can show and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
@@ -77,10 +67,8 @@ def retry_request(
         differences = "; ".join(changed) or "nothing that is recorded"
         terminal.note(f"changed since it stopped: {one_line(differences)}")
 
-    return contract.RetryRequest(
-        entry["turn_id"],
-        entry["id"],
-        note_text,
+    return RetryRequest(
+        *(entry["turn_id"], entry["id"], why),
         grant=flags["grant"],
         rerun_tools=flags["rerun_tools"],
         tools_done=flags["tools_done"],
@@ -93,7 +81,7 @@ def retry_request(
 
 
 def _retry_one(
-    queue: InterventionQueue, entry: Entry, request: contract.RetryRequest, *, as_json: bool
+    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, as_json: bool
 ) -> None:
     view = {"id": entry["id"], "turn_id": entry["turn_id"]}
     try:
@@ -109,10 +97,8 @@ def _retry_one(
     resolved, result = retried.resolved, retried.result
     say_result(entry, result, with_response=not as_json)
     if as_json:
-        why_open = None if resolved else result.why_open
-        terminal.say_json(
-            {**view, "resolved": resolved, "result": result.as_dict(), "why_open": why_open}
-        )
+        ended = {"result": result.as_dict(), "why_open": None if resolved else result.why_open}
+        terminal.say_json({**view, "resolved": resolved, **ended})
     elif resolved:
         terminal.say(f"resolved {entry['id']} (verified)")
     if not resolved:
@@ -121,17 +107,18 @@ def _retry_one(
         raise typer.Exit(code)
 
 
-def code_of_results(results: Iterable[contract.RetryResult], *, resolved: bool = True) -> Code:
+def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:
     """1 for a turn that failed again or later, 4 for a failure that reached no queue."""
-    if any(result.is_unreported for result in results):
+    failed = [result for result in results if result.failed]
+    if any(result.is_unreported for result in failed):
         return Code.QUEUE
-    return Code.DONE if resolved and not any(result.failed for result in results) else Code.FAILED
+    return Code.FAILED if failed or not resolved else Code.DONE
 
 
 def _retry_all(
     queue: InterventionQueue,
     entry: Entry,
-    request: contract.RetryRequest,
+    request: RetryRequest,
     canary: int | None,
     jobs: int,
     flags: options.ResumeFlags,
@@ -148,22 +135,16 @@ def _retry_all(
         holders = (queue.find(turn.entry["id"]) for turn in turns)
         return f"interventions retry {short_id(next(filter(is_open, holders), entry)['id'])} --all"
 
-    view: dict[str, object] = {"id": entry["id"], "not_alike": [turn.turn_id for turn in others]}
-    retry_turns(
-        {turn.turn_id: turn.named for turn in turns},
-        queue.home,
-        request,
-        canary=canary,
-        jobs=jobs,
-        again=again,
-        view=view if flags["as_json"] else None,
-    )
+    named = {turn.turn_id: turn.named for turn in turns}
+    whole: dict[str, object] = {"id": entry["id"], "not_alike": [turn.turn_id for turn in others]}
+    view = whole if flags["as_json"] else None
+    retry_turns(named, queue.home, request, canary=canary, jobs=jobs, again=again, view=view)
 
 
 def retry_turns(
     turns: dict[int, str | None],
     home: Path,
-    request: contract.RetryRequest,
+    request: RetryRequest,
     *,
     canary: int | None,
     jobs: int,
@@ -175,21 +156,16 @@ def retry_turns(
 
     Raises UsageError for a `canary` that is not among the turns.
     """
-    as_json = view is not None
     if canary is not None:
         canary = max(turns) if canary == options.NEWEST else canary
         if canary not in turns:
             raise UsageError(f"--canary: turn {canary} is not among the {len(turns)} that wait")
         turns = {canary: turns[canary]} | turns
-    if not as_json and len(turns) > 1:
+    if view is None and len(turns) > 1:
         terminal.note(f"{len(turns)} turns wait for this fix; turn {next(iter(turns))} goes first")
+    shown = _show if view is None else None
     outcomes, interrupted = retries.retry_all(
-        turns,
-        home,
-        request,
-        jobs=jobs,
-        progress=(lambda *_: None) if as_json else _show,
-        interrupted=_say_interrupted,
+        turns, home, request, jobs=jobs, progress=shown, interrupted=_say_interrupted
     )
     if view is not None:
         rows: dict[str, list[dict[str, object]]] = {"passed": [], "failed": [], "skipped": []}
@@ -228,11 +204,9 @@ def _takes_others(turns: Sequence[retries.WaitingTurn]) -> bool:
 
 def _code_of_all(outcomes: Sequence[retries.RetriedTurn]) -> Code:
     """A skipped turn is no failure if others passed, unless the storage failed."""
+    if code := code_of_results(one.result for one in outcomes if one.result is not None):
+        return code
     refused = [outcome.error for outcome in outcomes if outcome.error is not None]
-    if any(outcome.unreported for outcome in outcomes):
-        return Code.QUEUE
-    if any(outcome.status == "failed" for outcome in outcomes):
-        return Code.FAILED
     if any(isinstance(error, StorageError) for error in refused):
         return Code.QUEUE
     if refused and not any(outcome.status == "passed" for outcome in outcomes):
@@ -250,7 +224,7 @@ def _show(outcome: retries.RetriedTurn, done: int, total: int) -> None:
     terminal.note(f"{done}/{total} turn {outcome.turn_id}: {outcome.status}: {outcome.what}")
 
 
-def say_result(entry: Entry, result: contract.RetryResult, *, with_response: bool = True) -> None:
+def say_result(entry: Entry, result: RetryResult, *, with_response: bool = True) -> None:
     """What became of the turn, and the answer that it got, if it got one."""
     for line in retries.result_lines(entry, result):
         terminal.note(line)

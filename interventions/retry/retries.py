@@ -150,14 +150,14 @@ RetriedStatus = Literal["passed", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class RetriedTurn:
-    """The result of one retry. `what` is the turn's state if it passed, else the reason. `error` is
-    why it could not be resumed; `unreported`: it failed, and no intervention says so."""
+    """One retry. `what` is the turn's state if it passed, else the reason. `error` is why it could
+    not be resumed, `result` how it went if it was."""
 
     turn_id: int
     status: RetriedStatus
     what: str
     error: QueueError | None = None
-    unreported: bool = False
+    result: RetryResult | None = None
 
 
 Progress = Callable[[RetriedTurn, int, int], None]
@@ -203,7 +203,7 @@ def retry_all(
     request: RetryRequest,
     *,
     jobs: int,
-    progress: Progress,
+    progress: Progress | None = None,
     interrupted: Callable[[int], None] = lambda running: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[RetriedTurn], bool]:
@@ -232,7 +232,8 @@ def retry_all(
     def report(outcome: RetriedTurn) -> None:
         del left[outcome.turn_id]
         done.append(outcome)
-        progress(outcome, len(done), len(turns))
+        if progress is not None:
+            progress(outcome, len(done), len(turns))
 
     def skip_others(why: str) -> None:
         for turn_id in tuple(left):
@@ -277,8 +278,8 @@ def _retry_turn(home: Path, request: RetryRequest, resumer: contract.Resumer) ->
     except QueueError as error:
         return RetriedTurn(turn_id, "skipped", _clean(str(error)), error)
     if result.failed_again:
-        return RetriedTurn(turn_id, "failed", result.message or "")
+        return RetriedTurn(turn_id, "failed", result.message or "", result=result)
     if result.failed:
         what = f"it got past its phase, then failed in {result.phase} ({_reported_in(result)})"
-        return RetriedTurn(turn_id, "failed", what, unreported=result.is_unreported)
-    return RetriedTurn(turn_id, "passed", result.status or "done")
+        return RetriedTurn(turn_id, "failed", what, result=result)
+    return RetriedTurn(turn_id, "passed", result.status or "done", result=result)
