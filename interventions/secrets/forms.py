@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import islice, pairwise
+from typing import Any
 
 from interventions.secrets import rules
 from interventions.secrets.issued import KEY, mask_tokens
@@ -35,7 +37,9 @@ _PASSES = 5
 _SHORTEST_ENCODED = 21
 _MOST_ROWS = 200
 _LAST = ("", ")", "\n", "\r\n")
-_HARMLESS, _SAID = rules.patterns("harmless"), re.compile(rules.spelled("{said}"))
+_HARMLESS = rules.patterns("harmless")
+# Words of a language, and not random letters.
+_SAID = re.compile(rules.spelled("{said}"))
 _PROSE, _ROOTS = rules.words("after_a_name"), rules.words("roots")
 _WEAK = tuple(rules.words("weak"))
 
@@ -45,22 +49,14 @@ _KINDS = {"any": set(NameKind), "": set(NameKind) - {NameKind.PLAIN}, "secret": 
 class _Place:
     """Where a secret stands by its name: a row of the table, which explains the fields."""
 
-    def __init__(
-        self,
-        after: str,
-        before: str = "",
-        name: str = "",
-        kinds: str = "",
-        is_no_name: bool = False,
-    ) -> None:
-        self.after, self.before, self.name = (
-            re.compile(rules.spelled(form)) for form in (after, before, name)
-        )
-        self.kinds = _KINDS[kinds]
-        self.is_no_name = is_no_name
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        forms = (rules.spelled(row.get(part, "")) for part in ("after", "before", "name"))
+        self.after, self.before, self.name = map(re.compile, forms)
+        self.kinds = _KINDS[row.get("kinds", "")]
+        self.is_no_name = row.get("is_no_name", False)
 
 
-_PLACES = [_Place(**row) for row in rules.TABLE["place"].values()]
+_PLACES = list(map(_Place, rules.TABLE["place"].values()))
 
 
 @lru_cache(maxsize=1024)
@@ -241,7 +237,7 @@ def _secret_in(cell: re.Match[str], name: str, head: re.Match[str]) -> rules.Spa
         return None
     if name_kind(value) is not NameKind.PLAIN or is_harmless(value, NameKind.SECRET):
         return None
-    return None if name.lower().endswith(_WEAK) and is_said(value) else (start, end)
+    return None if name.lower().endswith(_WEAK) and _SAID.fullmatch(value) else (start, end)
 
 
 def is_placeholder(text: str) -> bool:
@@ -252,11 +248,6 @@ def is_sentence(text: str) -> bool:
     """`This field is required.` is said of a password, and is none."""
     said = text.lower().split()
     return len(said) > 3 and sum(word.strip(".,;:") in _PROSE for word in said) > 1
-
-
-def is_said(word: str) -> bool:
-    """Words of a language, and not random letters."""
-    return _SAID.fullmatch(word) is not None
 
 
 def begins_prose(text: str) -> bool:

@@ -88,14 +88,11 @@ def _is_described(words: list[str]) -> bool:
 
 
 def _is_strong(words: list[str]) -> bool:
-    if any(_is_strong_word(word) for word in words):
+    strong = (word for word in words if word not in _WEAK_WORDS)
+    if not _SECRET_WORDS.isdisjoint(words) or any(w.endswith(_SECRET_ENDINGS) for w in strong):
         return True
     if any("-".join(pair) in _SECRET_PAIRS for pair in pairwise(words)):
         return True
     # `APIkey` has no seam where one is expected.
     joined = "".join(words)
     return joined.endswith(_SECRET_ENDINGS) and words[-1] not in _WEAK_WORDS
-
-
-def _is_strong_word(word: str) -> bool:
-    return word in _SECRET_WORDS or (word.endswith(_SECRET_ENDINGS) and word not in _WEAK_WORDS)

@@ -88,15 +88,10 @@ class Redaction:
                 break
             written = _key_text(key)
             kind = name_kind(written)
-            if (
-                kind is NameKind.PLAIN
-                and named is not NameKind.PLAIN
-                and written.lower() in _VALUE_FIELDS
-            ):
+            if kind is NameKind.PLAIN and written.lower() in _VALUE_FIELDS:
                 kind = named
-            if ("kty" in value and key in _KEY_PARTS) or (
-                key in _SECRET_PARTS and value.get("kind") == "Secret"
-            ):
+            is_part = "kty" in value and key in _KEY_PARTS
+            if is_part or (key in _SECRET_PARTS and value.get("kind") == "Secret"):
                 kind = NameKind.SECRET
             clean[self._text(written, _LONGEST_NAME)] = self._shown(kind, item, depth)
         return clean

@@ -336,19 +336,14 @@ class FileStore(History):
             raise storage_error("write", path, error) from error
 
     def _move_corrupt_file(self, error: Exception) -> errors.CorruptQueueError:
-        moved_to = self._aside(CORRUPT_PREFIX)
+        moved_to, hint = self._aside(CORRUPT_PREFIX), queue_file.REBUILD
+        said = f"was moved to {moved_to}"
         try:
             self._path.rename(moved_to)
         except OSError as trouble:
-            return errors.CorruptQueueError(
-                f"CORRUPT: {self._path} does not parse ({error}) and cannot be moved: "
-                f"{trouble.strerror}",
-                hint=f"move it away by hand, then {queue_file.REBUILD}",
-            )
-        return errors.CorruptQueueError(
-            f"CORRUPT: {self._path.name} does not parse ({error}); it was moved to {moved_to}",
-            hint=queue_file.REBUILD,
-        )
+            said, hint = f"cannot be moved: {trouble.strerror}", f"move it by hand, then {hint}"
+        what = f"CORRUPT: {self._path.name} does not parse ({error}); it {said}"
+        return errors.CorruptQueueError(what, hint=hint)
 
 
 @dataclass
