@@ -7,7 +7,7 @@ from interventions.cli.command_group import CommandGroup
 _ENTRIES = ("show", "similar", "history", "export", "watch")
 _TRANSITIONS = ("resolve", "dismiss", "snooze", "reopen", "undo", "assign")
 _UPKEEP = ("health", "report", "drain", "doctor", "schema")
-_SECTIONS = {
+SECTIONS = {
     "Read": {"list": "entries:list_"} | {name: f"entries:{name}" for name in _ENTRIES},
     "Act": {"retry": "retry:retry"} | {name: f"transitions:{name}" for name in _TRANSITIONS},
     "The queue": {name: f"upkeep:{name}" for name in _UPKEEP},
@@ -15,7 +15,7 @@ _SECTIONS = {
 
 
 class Commands(CommandGroup):
-    sections = _SECTIONS
+    sections = SECTIONS
 
 
 app = Commands.app(
