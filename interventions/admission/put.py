@@ -10,13 +10,7 @@ from interventions.admission.notifications import event_of
 from interventions.entry import ESCALATION, Entry, Transition, closed_at, fingerprints, new_id
 from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import (
-    Admission,
-    AdmissionKind,
-    PutResult,
-    Store,
-    Transaction,
-)
+from interventions.storage.store import Admission, AdmissionKind, PutResult, Store, Transaction
 from interventions.times import from_text, utc_now
 from interventions.transitions import Actor
 

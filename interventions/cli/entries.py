@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Unpack
+from pathlib import Path
+from typing import Annotated, Unpack
 
 import typer
 from typer import Option
@@ -22,20 +23,8 @@ from interventions.entry import Entry, closed_at, is_open, latest_failure, short
 from interventions.export import FormName, exported
 from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
-from interventions.view.groups import (
-    SEVERITY_WORDS,
-    Group,
-    entry_view,
-    grouped,
-    last_news,
-    marks,
-    single,
-)
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from interventions.storage.store import Store
+from interventions.view import groups
+from interventions.view.groups import Group, entry_view
 
 _POLL_S = 0.25
 
@@ -68,9 +57,7 @@ def list_(
 
 
 def history(
-    query: options.QueryWords = None,
-    limit: options.Limit = 50,
-    **flags: Unpack[options.ListFlags],
+    query: options.QueryWords = None, limit: options.Limit = 50, **flags: Unpack[options.ListFlags]
 ) -> None:
     """Closed interventions, the latest first.
 
@@ -87,9 +74,7 @@ def history(
 
 
 def similar(
-    intervention_id: options.Id,
-    limit: options.Limit = 0,
-    **flags: Unpack[options.PrintFlags],
+    intervention_id: options.Id, limit: options.Limit = 0, **flags: Unpack[options.PrintFlags]
 ) -> None:
     """Past resolutions of the same failure."""
     found = the_queue(flags["home"]).similar(intervention_id)[: limit or None]
@@ -109,17 +94,17 @@ def _print(
             terminal.say_json(entry_view(entry, now), lines=True)
     elif flags["as_json"]:
         views = [entry_view(entry, now) for entry in entries]
-        groups = [
+        alike = [
             {
                 "fingerprint": group.first["fingerprint"],
                 "ids": [entry["id"] for entry in group.entries],
                 "occurrences": group.occurrences,
             }
-            for group in grouped(entries)
+            for group in groups.grouped(entries)
         ]
-        terminal.say_json({"count": len(views), "interventions": views, "groups": groups})
+        terminal.say_json({"count": len(views), "interventions": views, "groups": alike})
     else:
-        rows = single(entries) if flat else grouped(entries)
+        rows = groups.single(entries) if flat else groups.grouped(entries)
         home = the_home(flags["home"])
         for line in table(rows, terminal.width(), now, home) if rows else ():
             terminal.say_painted(line)
@@ -139,10 +124,8 @@ def show(
     past = queue.similar(entry["id"])
     journal = queue.journal(entry["id"])
     if as_json:
-        view = entry_view(entry, now)
-        terminal.say_json(
-            {**view, "similar": [entry_view(e, now) for e in past], "journal": journal}
-        )
+        similar_ones = [entry_view(each, now) for each in past]
+        terminal.say_json({**entry_view(entry, now), "similar": similar_ones, "journal": journal})
         return
     for section in describe(entry, past, journal, now, resumer=has_resumer()):
         terminal.say_painted(terminal.paint(section.title, "bold"))
@@ -155,10 +138,7 @@ def show(
 def export(
     intervention_id: options.Id,
     output: options.Output = None,
-    form: Annotated[
-        FormName | None,
-        Option("--as", help="pytest is a test of its turn."),
-    ] = None,
+    form: Annotated[FormName | None, Option("--as", help="pytest is a test of its turn.")] = None,
     home: options.Home = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -188,19 +168,26 @@ def watch(
 
     wanted = query_of(query, session)
     store = store_at(the_home(home))
-    known = {} if everything else {entry["id"]: last_news(entry) for entry in read_entries(home)}
-    printed = 0
+    known = (
+        {} if everything else {entry["id"]: groups.last_news(entry) for entry in read_entries(home)}
+    )
+    printed, seen = 0, object()
     terminal.note(f"watching the queue of {the_home(home)}")
-    for _ in _changes(store):
-        now = utc_now()
+    while True:
+        if (stamp := store.stamp()) == seen:
+            time.sleep(_POLL_S)
+            continue
+        seen, now = stamp, utc_now()
         for entry in wanted.select(read_entries(home), now):
-            if known.get(entry["id"]) == last_news(entry):
+            if known.get(entry["id"]) == groups.last_news(entry):
                 continue
-            known[entry["id"]] = last_news(entry)
+            known[entry["id"]] = groups.last_news(entry)
             if as_json:
                 terminal.say_json(entry_view(entry, now), lines=True)
             else:
-                for line in table(single([entry]), terminal.width(), now, the_home(home))[1:]:
+                for line in table(groups.single([entry]), terminal.width(), now, the_home(home))[
+                    1:
+                ]:
                     terminal.say_painted(line)
             sys.stdout.flush()
             printed += 1
@@ -208,22 +195,11 @@ def watch(
                 return
 
 
-def _changes(store: Store) -> Iterator[None]:
-    """Once at the start, and again whenever the queue may have changed."""
-    last: object = ...
-    while True:
-        if (stamp := store.stamp()) != last:
-            last = stamp
-            yield
-        else:
-            time.sleep(_POLL_S)
-
-
 _LEAST_ERROR = 12
 # The title of each column, its most cells, and the width of the terminal from which it is shown.
 _COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
     ("ID", 8, 0, lambda group, _: short_id(group.first["id"])),
-    ("SEV", 4, 0, lambda group, _: SEVERITY_WORDS.get(group.first["severity"], "?")),
+    ("SEV", 4, 0, lambda group, _: groups.SEVERITY_WORDS.get(group.first["severity"], "?")),
     ("LAST", 4, 0, lambda group, now: group.ago(now)),
     ("N", 5, 0, lambda group, _: str(group.occurrences)),
     ("PHASE", 16, 0, lambda group, _: group.first["phase"]),
@@ -232,10 +208,10 @@ _COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
 )
 
 
-def table(groups: list[Group], width: int, now: datetime, home: Path | None = None) -> list[str]:
+def table(found: list[Group], width: int, now: datetime, home: Path | None = None) -> list[str]:
     """Files of `home` are named from there: a long path would leave no room for the error."""
     shown = [column for column in _COLUMNS if width >= column[2]]
-    values = [[one_line(value(group, now)) for *_, value in shown] for group in groups]
+    values = [[one_line(value(group, now)) for *_, value in shown] for group in found]
     sizes = [
         min(max([cells(title), *(cells(row[n]) for row in values)]), widest)
         for n, (title, widest, *_) in enumerate(shown)
@@ -246,11 +222,11 @@ def table(groups: list[Group], width: int, now: datetime, home: Path | None = No
         rest, sizes[4] = rest + sizes[4] - phase, phase
     titles = [fit(column[0], size) for column, size in zip(shown, sizes, strict=True)]
     lines = [terminal.paint("  ".join([*titles, "ERROR"]), "dim")]
-    for group, row in zip(groups, values, strict=True):
+    for group, row in zip(found, values, strict=True):
         fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
         fields[1] = terminal.paint(fields[1], group.first["severity"])
         error = group.error.replace(f"{home}/", "") if home else group.error
-        what = " ".join([*marks(group, now, new=group.is_new(now)), error])
+        what = " ".join([*groups.marks(group, now, new=group.is_new(now)), error])
         lines.append("  ".join([*fields, fit(what, rest).rstrip()]))
         lines += [terminal.paint(fit(line, width).rstrip(), "dim") for line in _remarks(group)]
     return lines

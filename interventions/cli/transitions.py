@@ -101,16 +101,13 @@ def dismiss(
 def snooze(
     ids: options.Ids = None,
     duration: Annotated[
-        timedelta | None,
-        Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d."),
+        timedelta | None, Option("--for", parser=_duration, metavar="TIME", help="30m, 4h, 2d.")
     ] = None,
     until: Annotated[
-        datetime | None,
-        Option(parser=_moment, metavar="TIME", help="ISO 8601 time with a zone."),
+        datetime | None, Option(parser=_moment, metavar="TIME", help="ISO 8601 time with a zone.")
     ] = None,
     until_n_more: Annotated[
-        int | None,
-        Option("--until-n-more", "--more", min=1, help="Until it came N more times."),
+        int | None, Option("--until-n-more", "--more", min=1, help="Until it came N more times.")
     ] = None,
     query: _Query = None,
     **flags: Unpack[options.BatchFlags],
@@ -148,8 +145,7 @@ def assign(
 
 def undo(
     intervention_id: Annotated[
-        str | None,
-        Argument(metavar="[ID]", help="Whose last change; the last of all if left out."),
+        str | None, Argument(metavar="[ID]", help="Whose last change; the last of all if left out.")
     ] = None,
     **flags: Unpack[options.ChangeFlags],
 ) -> None:
@@ -195,10 +191,7 @@ def each(
             terminal.report(error)
     if as_json:
         now = utc_now()
-        shown: dict[str, Any] = {
-            past: [entry_view(entry, now) for entry in done],
-            "failed": failed,
-        }
+        shown: dict[str, Any] = {past: [entry_view(entry, now) for entry in done], "failed": failed}
         if results:
             shown["results"] = {name: result.as_dict() for name, result in results.items()}
         terminal.say_json(shown)

@@ -52,9 +52,7 @@ def health(
 
 def _lines(figures: Health) -> list[str]:
     limits = figures["limits"]
-    lines = [
-        f"{figures['snoozed']} snoozed, {figures['total']} in the file",
-    ]
+    lines = [f"{figures['snoozed']} snoozed, {figures['total']} in the file"]
     if figures["unresolved"]:
         oldest = timedelta(hours=figures["oldest_unresolved_age_hours"])
         lines.append(f"oldest open: {short_duration(oldest)}")
@@ -116,8 +114,7 @@ def drain(home: Home = None, by: By = None, as_json: AsJson = False) -> None:
 def doctor(
     home: Home = None,
     check: Annotated[
-        bool,
-        Option("--check/--rebuild", help="Only look; or mend, and put back what was lost."),
+        bool, Option("--check/--rebuild", help="Only look; or mend, and put back what was lost.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

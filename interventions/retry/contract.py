@@ -225,8 +225,7 @@ def registered(group: str, what: str) -> Any:
             return found() if isinstance(found, type) else found
         except Exception as error:  # a foreign module may raise anything
             raise NoResumerError(
-                f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}",
-                hint=_MEND,
+                f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}", hint=_MEND
             ) from error
     return None
 
