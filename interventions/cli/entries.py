@@ -168,9 +168,8 @@ def watch(
 
     wanted = query_of(query, session)
     store = store_at(the_home(home))
-    known = (
-        {} if everything else {entry["id"]: groups.last_news(entry) for entry in read_entries(home)}
-    )
+    before = [] if everything else read_entries(home)
+    known = {entry["id"]: groups.last_news(entry) for entry in before}
     printed, seen = 0, object()
     terminal.note(f"watching the queue of {the_home(home)}")
     while True:
@@ -185,10 +184,8 @@ def watch(
             if as_json:
                 terminal.say_json(entry_view(entry, now), lines=True)
             else:
-                for line in table(groups.single([entry]), terminal.width(), now, the_home(home))[
-                    1:
-                ]:
-                    terminal.say_painted(line)
+                lines = table(groups.single([entry]), terminal.width(), now, the_home(home))
+                terminal.say_painted("\n".join(lines[1:]))
             sys.stdout.flush()
             printed += 1
             if limit and printed >= limit:

@@ -185,9 +185,8 @@ def each(
         try:
             done.append(one(name, **_change(flags)))
         except QueueError as error:
-            failed.append(
-                {"id": name, "error": str(error), "exit_code": int(terminal.code_of(error))}
-            )
+            code = int(terminal.code_of(error))
+            failed.append({"id": name, "error": str(error), "exit_code": code})
             terminal.report(error)
     if as_json:
         now = utc_now()
@@ -204,9 +203,8 @@ def each(
 
 def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) -> list[str]:
     if bool(ids) == (query is not None):
-        raise UsageError(
-            "name the interventions, by ids or by --query", hint="ids: interventions list"
-        )
+        what = "name the interventions, by ids or by --query"
+        raise UsageError(what, hint="ids: interventions list")
     if ids:
         return list(dict.fromkeys(ids))
     if not (query or "").strip():
@@ -230,8 +228,7 @@ def _confirm(queue: InterventionQueue, action: str, wanted: list[str], *, is_que
     what = f"{action} {count} ({short_ids(wanted, 10)})"
     if others:
         what += f" and what else {'it holds' if len(wanted) == 1 else 'they hold'}"
-        terminal.note(
-            f"{count}, holding {len(others)} other failure{'s' if len(others) > 1 else ''}:"
-        )
+        held_too = f"{len(others)} other failure{'s' if len(others) > 1 else ''}"
+        terminal.note(f"{count}, holding {held_too}:")
         terminal.note_others(others)
     terminal.confirm(what)
