@@ -44,8 +44,7 @@ class CorruptQueueError(StorageError):
     reason = "corrupt"
 
 
-class NotFoundError(QueueError):
-    pass
+class NotFoundError(QueueError): ...
 
 
 class AmbiguousIdError(NotFoundError):
@@ -54,12 +53,10 @@ class AmbiguousIdError(NotFoundError):
         self.candidates = candidates
 
 
-class ConflictError(QueueError):
-    pass
+class ConflictError(QueueError): ...
 
 
-class LimitError(ConflictError):
-    pass
+class LimitError(ConflictError): ...
 
 
 class ArgumentError(QueueError, ValueError):
@@ -82,17 +79,13 @@ def expect(argument: str, value: object, *kinds: type) -> None:
 _WORDS = {str: "a text", int: "a whole number", float: "a number", type(None): "None"}
 
 
-class QueryError(QueueError):
-    pass
+class QueryError(QueueError): ...
 
 
-class SettingsError(QueueError):
-    pass
+class SettingsError(QueueError): ...
 
 
-class NoResumerError(QueueError):
-    pass
+class NoResumerError(QueueError): ...
 
 
-class UnsolvedError(QueueError):
-    pass
+class UnsolvedError(QueueError): ...

@@ -157,7 +157,6 @@ class Resumer(Protocol):
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError if the turn cannot be resumed, and then nothing has happened; whatever
         else it raises means that the turn failed again, as does a result that `failed_again`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -270,17 +269,14 @@ class TurnReader(Protocol):
 
     def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
         """The turns that were begun or went on last, running ones first, then the newest."""
-        ...
 
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None: ...
 
     def changes(self, home: Path, turn_id: int) -> Sequence[str]:
         """What differs now from that on which the turn stopped, a line each. May raise."""
-        ...
 
     def as_pytest(self, entry: Entry, home: Path) -> str:
         """A test module that replays the entry's failure. Raises QueueError."""
-        ...
 
 
 def find_turn_reader() -> TurnReader:
