@@ -177,7 +177,7 @@ def _is_first(events: Sequence[AnyEvent]) -> bool:
 
 
 def _hint(turn: Turn) -> str:
-    begun = ", ".join(dict.fromkeys(write.tool for write in turn.writes if not write.done))
+    begun = ", ".join(dict.fromkeys(write.tool for write in turn.unfinished_writes))
     if begun:
         return f"see whether {begun} has had its effect; who lets the turn go on is asked"
     return "see what it does that ends its workers before it goes on"

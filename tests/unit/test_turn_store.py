@@ -39,13 +39,14 @@ from unified_flow.turns.events import (
     TurnResumed,
     TurnStarted,
     TurnTakenOver,
+    Write,
 )
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.fold import apply, fold
 from unified_flow.turns.in_memory_store import InMemoryTurnStore
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import TurnStore
-from unified_flow.turns.turn import Counters, Turn, Write
+from unified_flow.turns.turn import Counters, Turn
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
 EARLIER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -350,7 +351,7 @@ def test_a_turn_that_is_taken_over_keeps_its_counters() -> None:
     assert (taken.status, taken.stopped_in) == ("running", "planner")
     assert may_be_taken_over(taken)
     assert not may_be_taken_over(replace(taken, taken_over=2))
-    assert not may_be_taken_over(replace(taken, writes=(Write(0, "note", {}),)))
+    assert not may_be_taken_over(replace(taken, writes=(Write(call=0, tool="note"),)))
     by_hand = TurnResumed(phase="planner", runner=runner, by="u", via="cli", config_digest="c")
     resumed = apply(taken, by_hand)
     assert (resumed.counters, resumed.taken_over) == (Counters(), 0)

@@ -128,8 +128,8 @@ class _Visit:
     def _decide(self, failure: Failure, first: Failure) -> Action:
         """A retry, else what the policy makes of the first failure. Only a person repeats a call
         that may have written."""
-        may_repeat = all(write.done for write in self.ledger.turn.writes)
-        retry = self.services.policy.again(failure) if may_repeat else None
+        writing = self.ledger.turn.unfinished_writes
+        retry = self.services.policy.again(failure) if not writing else None
         return retry or self.services.policy.ends(first)
 
     async def _stop(self, action: Stop, took_ms: float) -> PhaseError:

@@ -152,7 +152,7 @@ def _request(phase: str, dead: Sequence[Turn]) -> InterventionRequest:
 def may_be_taken_over(turn: Turn) -> bool:
     """Of a turn that nobody runs. Only a person lets a call that may have written be repeated."""
     stopped = turn.status in ("running", "interrupted")
-    return stopped and turn.taken_over < MOST_TAKEN_OVER and all(w.done for w in turn.writes)
+    return stopped and turn.taken_over < MOST_TAKEN_OVER and not turn.unfinished_writes
 
 
 async def take_over(

@@ -8,7 +8,8 @@ from unified_flow.config.tables import Limits
 from unified_flow.engine.routing import End, next_step
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.phases import NAMES
-from unified_flow.turns.turn import Counters, Turn, Write
+from unified_flow.turns.events import Write
+from unified_flow.turns.turn import Counters, Turn
 
 END = "end"
 REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]
@@ -84,7 +85,7 @@ def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
     """Calls of tools that write which would, or might, have their effect a second time."""
     if rewound and start in REPEATS_TOOLS:
         return list(turn.writes)
-    return [write for write in turn.writes if not write.done]
+    return turn.unfinished_writes
 
 
 def _must_not_write_twice(

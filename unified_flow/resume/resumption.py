@@ -170,7 +170,6 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
             "it is not what you saw",
             hint="look at it again; nothing has happened",
         )
-    unfinished = [write for write in turn.writes if not write.done]
     forks = _forks(turn, request)
     # A failure of the fork is its own, and none of the turn of which it is one.
     retried = None if forks else retried_intervention(turn, services.queue, request.intervention_id)
@@ -187,7 +186,7 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
         note=redact_text(request.note) if request.note is not None else None,
         changed=changed_since(turn, services),
         edited=dict(request.edited),
-        tools_done=[write.call for write in unfinished] if request.tools_done else [],
+        tools_done=[write.call for write in turn.unfinished_writes] if request.tools_done else [],
         given=human_input(request, turn, services),
     )
 

@@ -137,15 +137,16 @@ class TurnAbandoned(Event):
     reason: str
 
 
-class LostCall(BaseModel):
-    """A call of a writing tool that began in the damaged part of a journal, as far as it can be
-    read; `args` is empty where it cannot."""
+class Write(BaseModel):
+    """A call of a writing tool. Not `done`: it began, and whether it had its effect is unknown. In
+    the damaged part of a journal, as far as it can be read: `args` is empty where it cannot."""
 
     model_config = ConfigDict(frozen=True)
 
     call: int
     tool: str
     args: dict[str, Any] = {}
+    done: bool = False
 
 
 class TurnSalvaged(Event):
@@ -156,7 +157,7 @@ class TurnSalvaged(Event):
     by: str
     aside: str
     lines: int
-    calls: list[LostCall] = []
+    calls: list[Write] = []
 
 
 class PhaseStarted(Event):

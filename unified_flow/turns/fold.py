@@ -14,7 +14,14 @@ from typing import Any, Literal, TypeVar, assert_never
 from pydantic import TypeAdapter, ValidationError
 
 from unified_flow.turns import events, results
-from unified_flow.turns.events import AnyEvent, Observed, PhaseCompleted, PhaseFailed, TurnResumed
+from unified_flow.turns.events import (
+    AnyEvent,
+    Observed,
+    PhaseCompleted,
+    PhaseFailed,
+    TurnResumed,
+    Write,
+)
 from unified_flow.turns.lines import unlike
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
@@ -23,7 +30,6 @@ from unified_flow.turns.turn import (
     Status,
     Turn,
     Visit,
-    Write,
     cut_off,
 )
 
@@ -44,6 +50,7 @@ OUTPUT: dict[str, TypeAdapter[Any]] = {
 GUARDRAILS = "guardrails"
 HISTORY = TypeAdapter(tuple[results.PriorTurn, ...])
 RESULT = TypeAdapter(results.ToolResult)
+DONE = {"done": True}
 # What a turn has from its first event, by the same name.
 BEGUN_WITH = events.TurnStarted.model_fields.keys() & {each.name for each in fields(Turn)}
 
@@ -85,7 +92,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case events.ToolStarted():
             if "writes" not in event.access:
                 return turn
-            write = Write(event.call, event.tool, event.args)
+            write = Write(call=event.call, tool=event.tool, args=event.args)
             return changed(turn, writes=(*turn.writes, write))
         case events.ToolCompleted():
             result = _valid(RESULT, event.output, turn, event)
@@ -141,8 +148,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
             return changed(turn, status="abandoned", visits=cut_off(turn.visits))
         case events.TurnSalvaged():
             stopped = turn.interrupted() if turn.status == "running" else turn
-            lost = tuple(Write(call.call, call.tool, call.args) for call in event.calls)
-            return changed(stopped, writes=(*turn.writes, *lost))
+            return changed(stopped, writes=(*turn.writes, *event.calls))
         case _:
             assert_never(event)
 
@@ -212,7 +218,7 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
 def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
     """Tools run one after another, and only a person lets a turn with an unknown effect go on, so
     every earlier call is done, or decided, when a result comes."""
-    return tuple(w if w.done else changed(w, done=True) for w in writes)
+    return tuple(w if w.done else w.model_copy(update=DONE) for w in writes)
 
 
 def _resume(turn: Turn, event: TurnResumed) -> Turn:
@@ -264,9 +270,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         post=turn.post if turn.should_respond and not (event.rewound or edited) else None,
         retry_count=0,
         given=event.given or turn.given,
-        writes=tuple(
-            changed(w, done=True) for w in turn.writes if w.done or w.call in event.tools_done
-        ),
+        writes=_all_done(tuple(w for w in turn.writes if w.done or w.call in event.tools_done)),
     )
 
 
@@ -276,8 +280,8 @@ def _with_results_of_done_calls(
     """Calls that a person counts as done get a result that says so; the tool's answer is lost."""
     plan = turn.sections.planner
     taken = dict(done)
-    for write in turn.writes:
-        if plan is None or write.done or write.call not in event.tools_done:
+    for write in turn.unfinished_writes:
+        if plan is None or write.call not in event.tools_done:
             continue
         for place, asked in enumerate(plan.tool_requests):
             if place not in taken and (asked.tool, asked.args) == (write.tool, write.args):

@@ -46,7 +46,6 @@ SAID = {
 }
 LARGE = 64 * 1024  # characters
 EACH = 20  # characters, for which a number or the like counts
-PLAIN = frozenset({int, float, bool, type(None)})
 COLLECTIONS = (dict, list, tuple)
 
 
@@ -160,7 +159,7 @@ class Journal:
     def is_large(self, event: AnyEvent) -> bool:
         """Whether encoding it may take a millisecond."""
         said = SAID.get(event.event)
-        return said is not None and _room_after((getattr(event, said),), LARGE) <= 0
+        return said is not None and _room_after(getattr(event, said), LARGE) <= 0
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
@@ -223,19 +222,14 @@ def must_be_durable(event: AnyEvent) -> bool:
 
 
 def _room_after(value: Any, room: int) -> int:
-    """What the values within leave of `room`; counted only until none is left."""
+    """What the value leaves of `room`; counted only until none is left."""
+    if isinstance(value, str):
+        return room - len(value)
     inner = getattr(value, "__dict__", value)
+    if not isinstance(inner, COLLECTIONS):
+        return room - EACH
     for each in inner.values() if isinstance(inner, dict) else inner:
-        if isinstance(each, str):
-            room -= len(each)
-        elif (
-            each
-            and type(each) not in PLAIN
-            and (isinstance(each, COLLECTIONS) or hasattr(each, "__dict__"))
-        ):
-            room = _room_after(each, room)
-        else:
-            room -= EACH
+        room = _room_after(each, room)
         if room <= 0:
             break
     return room

@@ -13,7 +13,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
 from unified_flow.turns import blobs
 from unified_flow.turns.archive import named_damage
-from unified_flow.turns.events import AnyEvent, LostCall, TurnSalvaged, TurnStarted
+from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted, Write
 from unified_flow.turns.fold import apply
 from unified_flow.turns.journal import Journal, line_of, whole
 from unified_flow.turns.lines import events_in
@@ -77,7 +77,7 @@ def _intact(folder: Path, lines: Sequence[bytes]) -> int:
     return len(lines)
 
 
-def _begun_writes(lines: Sequence[bytes], folder: Path) -> Iterator[LostCall]:
+def _begun_writes(lines: Sequence[bytes], folder: Path) -> Iterator[Write]:
     """The calls that may have written. In a line that is damaged that is any call which does not
     say that it only reads."""
     for line in lines:
@@ -88,10 +88,10 @@ def _begun_writes(lines: Sequence[bytes], folder: Path) -> Iterator[LostCall]:
             yield _call(line, folder)
 
 
-def _call(line: bytes, folder: Path) -> LostCall:
+def _call(line: bytes, folder: Path) -> Write:
     """The call whose beginning the line tells, as far as it can be read."""
     try:
-        return LostCall.model_validate(whole(folder, json.loads(line)))
+        return Write.model_validate(whole(folder, json.loads(line)))
     except (ValueError, RecursionError, OSError, AttributeError):
         tool = _TOOL.search(line)
-        return LostCall(call=-1, tool=tool[1].decode("utf-8", "replace") if tool else "a tool")
+        return Write(call=-1, tool=tool[1].decode("utf-8", "replace") if tool else "a tool")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from interventions.times import to_text
 from unified_flow.turns import results
-from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner
+from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner, Write
 from unified_flow.turns.sections import Sections
 
 Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
@@ -50,16 +50,6 @@ class Counters:
     retries: int = 0
     revisions: int = 0
     model_calls: int = 0
-
-
-@dataclass(frozen=True)
-class Write:
-    """A call of a writing tool. Not `done`: it began, and whether it had its effect is unknown."""
-
-    call: int
-    tool: str
-    args: dict[str, Any]
-    done: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,6 +184,10 @@ class Turn:
             "stopped_in": self.stopped_in,
             "intervention_id": self.failure.intervention_id if self.failure else None,
         }
+
+    @property
+    def unfinished_writes(self) -> list[Write]:
+        return [write for write in self.writes if not write.done]
 
     @property
     def is_final(self) -> bool:
