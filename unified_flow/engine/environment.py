@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from interventions.admission.capture import environment, passing_environment
@@ -77,36 +77,30 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     for key, name in (("git_commit", "git commit"), ("python", "python")):
         if key in before and before[key] != after.get(key):
             lines.append(f"{name} {_short(before[key])} -> {_short(after.get(key))}")
-    lines += _models(before.get("models") or {}, after["models"])
+    models = (f"model {old} -> {new or 'none'}" for _, old, new in _of("models", before, after))
+    lines += dict.fromkeys(models)  # most phases share one
     if before.get("git_commit") == after.get("git_commit") and after.get("git_dirty"):
         was = "was clean then" if before.get("git_dirty") is False else "what is in them is unknown"
         lines.append(f"uncommitted changes ({was})")
-    old, new = before.get("packages") or {}, after.get("packages") or {}
-    lines += [
-        f"{package} {old[package]} -> {new.get(package, 'gone')}"
-        for package in old
-        if old[package] != new.get(package)
-    ]
+    packages = _of("packages", before, after)
+    lines += [f"{package} {old} -> {new or 'gone'}" for package, old, new in packages]
     if "config_digest" in before and before["config_digest"] != after["config_digest"]:
         lines.append("configuration")
-    tools = before.get("tool_modules") or {}
-    now = after.get("tool_modules") or {}
-    lines += [f"tool module {name}" for name in tools if tools[name] != now.get(name)]
+    lines += [f"tool module {name}" for name, _, _ in _of("tool_modules", before, after)]
     read = before.get("recipes") or {}
     # One that could not be read is in neither; a journal that lists none proves nothing.
     changed = (name for name in NAMES if read and read.get(name) != after["recipes"].get(name))
     return lines + [f"recipe {name}" for name in changed]
 
 
-def _models(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Most phases share a model: each change once."""
-    return list(
-        dict.fromkeys(
-            f"model {name} -> {after.get(phase, 'none')}"
-            for phase, name in before.items()
-            if name != after.get(phase)
-        )
-    )
+def _of(
+    key: str, before: dict[str, Any], after: dict[str, Any]
+) -> Iterator[tuple[str, str, str | None]]:
+    """What has changed of those that were there before: its name, then, now."""
+    now = after.get(key) or {}
+    for name, old in (before.get(key) or {}).items():
+        if now.get(name) != old:
+            yield name, old, now.get(name)
 
 
 def _short(value: object) -> str:

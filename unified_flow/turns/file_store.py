@@ -38,12 +38,11 @@ PRUNED = "pruned_"
 # To read so much, or to lay it out for people, takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
 SHOWN_AT_ONCE_BYTES = 64 * 1024
-# A disk that took no longer for so many more writes is waited for; any other in a thread, where the
-# writes of several turns also share one commit of the file system. A slow write counts for several,
-# so that one hiccup costs no threads, and a slow disk few waits.
+# A disk whose last writes took less on average is waited for; any other in a thread, where the
+# writes of several turns also share one commit of the file system. No write counts for more than
+# twice as much, so that one hiccup costs no threads.
 QUICK_S = 0.001
-QUICK_WRITES = 64
-ONE_SLOW_WRITE = 16
+AVERAGED = 64  # writes
 WRITERS = 16
 
 
@@ -60,7 +59,7 @@ class FileTurnStore(TurnStore):
         self._running = root.with_name("running")
         self._known = known
         self._last = 0
-        self._quick = 0
+        self._write_s = 2 * QUICK_S
         self._writers = FewThreads(WRITERS, "journal")
 
     def place(self, turn_id: int | None = None) -> str:
@@ -237,7 +236,7 @@ class FileTurnStore(TurnStore):
 
     async def on_disk(self, work: Callable[[], T], *, large: bool = False) -> T:
         """What `work` returns, which waits for the disk, or encodes what is `large`."""
-        if self._quick >= QUICK_WRITES and not large:
+        if self._write_s < QUICK_S and not large:
             return self._timed(work)
         return await to_the_end(self._writers.run(partial(self._timed, work)))
 
@@ -246,10 +245,8 @@ class FileTurnStore(TurnStore):
         try:
             return work()
         finally:
-            if perf_counter() - started >= QUICK_S:
-                self._quick = max(self._quick - ONE_SLOW_WRITE, 0)
-            elif self._quick < 2 * QUICK_WRITES:
-                self._quick += 1
+            took_s = min(perf_counter() - started, 2 * QUICK_S)
+            self._write_s += (took_s - self._write_s) / AVERAGED
 
 
 class _FileLease(TurnLease):
