@@ -179,7 +179,7 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
             use()
         assert no.value.hint == "update unified-flow"
     assert asyncio.run(retention.unneeded(archive.archive, set(), LATER)) == []
-    assert asyncio.run(retention.remove(archive.store, [1], set, before=LATER)) == 0
+    assert asyncio.run(retention.delete(archive.store, [1], set, before=LATER)) == 0
     shown = JournalReader().turn(home, 1)
     assert shown is not None
     assert "written by a newer version" in shown["error"]

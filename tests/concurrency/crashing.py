@@ -186,7 +186,7 @@ async def check_fork(home: Path, never: Ended) -> None:
         forks = [(await resumed(home, 1, runs=following, from_phase="synthesis")).turn_id]
     must_equal(await to_its_end(home, forks[0]), never)
     assert writes(home) == ["tool 2 b", "tool 2 c"]
-    await retention.remove(archive.store, [], set, before=LATER)
+    await retention.delete(archive.store, [], set, before=LATER)
     assert await archive.store.ids() == [1, forks[0]], "what never began is no turn"
 
 

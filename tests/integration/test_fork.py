@@ -209,7 +209,7 @@ def test_what_a_killed_process_left_of_a_large_fork_is_pruned(home: Path, docs: 
     (folder / JOURNAL).touch()
     (folder / ("0" * 64)).write_bytes(b"[]")
     ask(make(home, docs))
-    done = retention.remove(Turns(home).store, [], set, before=datetime(2100, 1, 1, tzinfo=UTC))
+    done = retention.delete(Turns(home).store, [], set, before=datetime(2100, 1, 1, tzinfo=UTC))
     asyncio.run(done)
     assert Turns(home).ids() == [1, 3]
 

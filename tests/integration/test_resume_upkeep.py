@@ -379,7 +379,7 @@ def test_what_was_taken_up_since_it_was_chosen_stays(home: Path, docs: Path) -> 
 
     def prune(*turn_ids: int, before: datetime = now, **more: Any) -> int:
         keep = more.get("keep", InterventionQueue(home).turns_needed)
-        return asyncio.run(retention.remove(archive.store, turn_ids, keep, before))
+        return asyncio.run(retention.delete(archive.store, turn_ids, keep, before))
 
     chosen = asyncio.run(retention.unneeded(archive.archive, set(), now))
     assert chosen == [1, 2, 3]

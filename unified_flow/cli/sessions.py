@@ -129,7 +129,7 @@ def delete_session(
     """
     from interventions.queue import queue_at
     from unified_flow.lib.threads import wait_for
-    from unified_flow.resume.retention import remove
+    from unified_flow.resume.retention import delete
     from unified_flow.stores import grant_store
 
     session, exchanges, unanswered = _known_session(session, home)
@@ -140,7 +140,7 @@ def delete_session(
     book.forget(session)
     grant_store(find_home(home)).revoke(session_id=session)
     own = {turn.turn_id for turn in _turns_of(archive, session)}
-    gone = wait_for(remove(archive.store, sorted(own), queue_at(home).turns_needed))
+    gone = wait_for(delete(archive.store, sorted(own), queue_at(home).turns_needed))
     if as_json:
         kept = len(own) - gone
         say_object({"session_id": session, "answers": len(exchanges), "turns": gone, "kept": kept})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
@@ -16,14 +16,13 @@ from interventions.errors import QueueError
 from unified_flow.engine.dead_turns import report_dead_turns
 from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import JournalVersionError
-from unified_flow.turns.archive import read_turn
-from unified_flow.turns.store import TurnLease, TurnStore
+from unified_flow.turns.removal import remove
+from unified_flow.turns.store import TurnStore
+from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-AT_ONCE = 100  # each holds a descriptor while it is looked at
 
 
 class EphemeralTurns:
@@ -58,10 +57,8 @@ class EphemeralTurns:
             await report_dead_turns(self._turns, self._queue, self._log)
             if self._waiting is None:
                 self._waiting = await ephemeral_ids(self._turns)
-            closed = sorted(await self._closed(self._waiting))
-            removed: set[int] = set()
-            for first in range(0, len(closed), AT_ONCE):
-                removed |= await self._remove(closed[first : first + AT_ONCE])
+            closed = sorted(self._waiting - await asyncio.to_thread(self._needed))
+            removed = await remove(self._turns, closed, needed=self._needed, may_go=_may_go)
             self._waiting -= removed
             if left := [turn_id for turn_id in closed if turn_id not in removed]:
                 await report_dead_turns(self._turns, self._queue, self._log, among=left)
@@ -70,44 +67,14 @@ class EphemeralTurns:
             logger.warning("turns that are not kept stay for now: %s", exc)
             return 0
 
-    async def _closed(self, turn_ids: Iterable[int]) -> set[int]:
-        """Those that no failure needs; what is being reported is looked for first."""
-        reported = {turn_id for turn_id in turn_ids if not self._reporting[turn_id]}
-        return reported - await asyncio.to_thread(self._queue.turns_needed)
+    def _needed(self) -> set[int]:
+        """What is being reported is looked for first."""
+        return set(self._reporting) | self._queue.turns_needed()
 
-    async def _remove(self, turn_ids: Sequence[int]) -> set[int]:
-        """Those that are gone now. Not while somebody runs one (it has begun just now, or is being
-        resumed), nor if its process died and nobody knows, nor what a newer version has written.
 
-        What is needed is asked again while nobody else can run them: one may have failed since.
-        """
-        gone, held = set[int](), list[TurnLease]()
-        try:
-            for turn_id in turn_ids:
-                try:
-                    held.append(await self._turns.open(turn_id))
-                except BlockingIOError:
-                    continue
-                except FileNotFoundError:
-                    gone.add(turn_id)
-            closed = await self._closed(lease.turn_id for lease in held)
-            for lease in held:
-                if lease.turn_id in closed and not await self._must_stay(lease.turn_id):
-                    await lease.remove()
-                    gone.add(lease.turn_id)
-        finally:
-            for lease in held:
-                await lease.release()
-        return gone
-
-    async def _must_stay(self, turn_id: int) -> bool:
-        with suppress(RetrievalError):
-            try:
-                turn, _ = await read_turn(self._turns, turn_id)
-                return bool(turn.turn_id) and turn.status == "running"
-            except JournalVersionError:
-                return True
-        return False
+def _may_go(turn: Turn | None) -> bool:
+    """Not if its process died and nobody knows."""
+    return turn is None or not turn.turn_id or turn.status != "running"
 
 
 async def ephemeral_ids(turns: TurnStore) -> set[int]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,10 +15,10 @@ from interventions.queue import queue_at
 from interventions.settings import RetentionSettings, settings_of
 from interventions.times import earlier, to_text, utc_now
 from unified_flow.engine.telemetry.query_log import QueryLog
-from unified_flow.errors import RetrievalError
 from unified_flow.lib.threads import wait_for
 from unified_flow.stores import session_store, turn_archive
-from unified_flow.turns.archive import TurnArchive, read_turn
+from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.removal import remove
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import FINISHED
 from unified_flow.turns.turn_index import TurnQuery, TurnRow
@@ -60,10 +59,10 @@ def prune(home: Path, *, older_than: timedelta | None = None, dry_run: bool = Fa
                 log.put_aside(now.date())  # to be removed as a whole, one day
             if kept.logs_days:
                 log.forget(earlier(now, timedelta(days=kept.logs_days)))
-    removed = 0 if dry_run else wait_for(remove(archive.store, chosen, keep, before))
+    removed = 0 if dry_run else wait_for(delete(archive.store, chosen, keep, before))
     if older_than is None and kept.turns_mb:
         beyond = wait_for(_oversized(archive, keep(), kept.turns_mb * MB, now))
-        removed += 0 if dry_run else wait_for(remove(archive.store, beyond, keep))
+        removed += 0 if dry_run else wait_for(delete(archive.store, beyond, keep))
         chosen = sorted({*chosen, *beyond})
     return Pruned(chosen, removed, sessions, logs)
 
@@ -126,43 +125,30 @@ async def unneeded(archive: TurnArchive, keep: set[int], before: datetime) -> li
     return [turn_id for turn_id in finished if turn_id in old]
 
 
+async def delete(
+    turns: TurnStore,
+    turn_ids: Sequence[int],
+    needed: Callable[[], set[int]],
+    before: datetime | None = None,
+) -> int:
+    """Remove those that are finished, and what an interrupted run has left; how many. The number of
+    the newest is not used again. Raises OSError."""
+    known = await turns.ids()
+    gone = await remove(
+        turns,
+        sorted({*turn_ids}.intersection(known)),
+        needed=needed,
+        may_go=lambda turn: turn is not None and _is_finished(turn.as_row()),
+        before=before,
+        reserve=max(known, default=0),
+    )
+    await turns.sweep(before)
+    return len(gone)
+
+
 def _is_finished(turn: TurnRow) -> bool:
     """Also a failed one of which a person was told: nothing open needs it. Not an answer that could
     not be saved: it can still be."""
     if turn["status"] == "failed":
         return turn["intervention_id"] is not None
     return turn["status"] in FINISHED and (turn["saved"] or turn["status"] != "answered")
-
-
-async def remove(
-    turns: TurnStore,
-    turn_ids: Iterable[int],
-    keep: Callable[[], set[int]],
-    before: datetime | None = None,
-) -> int:
-    """Remove those that are finished, and what an interrupted run has left; how many. Raises
-    OSError.
-
-    Each is looked at while nobody else can run it, since it may have been resumed and have failed
-    meanwhile: `keep` returns the turns that are needed by now. The number of the newest is not used
-    again.
-    """
-    done = 0
-    newest = max(await turns.ids(), default=0)
-    for turn_id in turn_ids:
-        # Somebody has taken it up again, or has removed it.
-        with suppress(BlockingIOError, FileNotFoundError, RetrievalError):
-            lease = await turns.open(turn_id)
-            try:
-                mark = await turns.mark(turn_id)
-                fresh = mark is None or (before is not None and not mark.is_before(before))
-                if fresh or turn_id in await asyncio.to_thread(keep):
-                    continue
-                turn, _ = await read_turn(turns, turn_id)
-                if _is_finished(turn.as_row()):
-                    await lease.remove(reserve=turn_id == newest)
-                    done += 1
-            finally:
-                await lease.release()
-    await turns.sweep(before)
-    return done
