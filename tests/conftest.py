@@ -14,11 +14,19 @@ from tests.servers.fixtures import (
     database_url,
     migrated,
     model_server,
+    one_thread,
     postgres,
     postgres_url,
 )
 
-__all__ = ["database_url", "migrated", "model_server", "postgres", "postgres_url"]
+__all__ = [
+    "database_url",
+    "migrated",
+    "model_server",
+    "one_thread",
+    "postgres",
+    "postgres_url",
+]
 
 # Each worker, and each Python that a test starts, would compile anew all that it loads.
 sys.dont_write_bytecode = False

@@ -1,7 +1,8 @@
 """Our commands as processes of their own: real arguments, pipes, signals and exit codes, without
 the second that each would take to load. `run` and `Process` are used as `subprocess.run` and
-`subprocess.Popen` are, for `python -m`, `python -c` and the installed commands. What a fresh Python
-does is for tests that are about that: start-up, its options, the encoding of its streams."""
+`subprocess.Popen` are, for `python -m`, `python -c`, scripts and the installed commands. What a
+fresh Python does is for tests that are about that: start-up, its options, the encoding of its
+streams."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class Process(subprocess.Popen[Any]):
         assert not any(given[name] for name in ("preexec_fn", "pass_fds", "shell"))
         first, *words = map(str, args)
         words = [*INSTALLED.get(first, []), *words]
-        assert words[0] in ("-m", "-c", "-u"), args
+        assert words[0] in ("-m", "-c", "-u") or words[0].endswith(".py"), args
         request = {
             "words": words,
             "cwd": os.fspath(given["cwd"] or Path.cwd()),

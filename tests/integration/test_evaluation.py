@@ -263,7 +263,7 @@ def test_recipes_are_looked_at_before_the_first_question(
 
 def plainly(*args: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, ROOT / "benchmarks/plain.py", *args, "--home", home]
-    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+    return forked.run(words, capture_output=True, text=True, check=False)
 
 
 def test_the_plain_pipeline_asks_once_and_can_be_compared(

@@ -19,6 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests import forked
+from tests.servers.fixtures import ONE_THREAD
 from unified_flow.config.paths import LOCAL_PREFIX
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError
@@ -28,6 +29,8 @@ from unified_flow.models.registry import ModelRegistry
 from unified_flow.servers import llama_server
 from unified_flow.servers.llama_server import LocalModelError, LocalServer, serving
 from unified_flow.turns.sections import Sections
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 
@@ -230,7 +233,8 @@ def test_the_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 
 
 def test_one_command_keeps_it_warm_for_the_others(home: Path) -> None:
-    serve = [sys.executable, "-m", "unified_flow", "model", "serve", str(WEIGHTS)]
+    program = f"{ONE_THREAD}from unified_flow.__main__ import main\nmain()"
+    serve = [sys.executable, "-c", program, "model", "serve", str(WEIGHTS)]
     warm = forked.Process(
         [*serve, "--home", str(home)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
+
 OUTAGE = Path(__file__).parents[2] / "benchmarks/outage.py"
-REQUESTS = 120
+REQUESTS = 48
 
 
 @pytest.mark.parametrize("full", [False, True])
 def test_no_turn_of_an_outage_is_lost_or_done_twice(full: bool) -> None:
     """With `full` no failure finds room in the queue, until others are dismissed."""
     words = ["--requests", str(REQUESTS), "--clients", "12", *(["--full"] if full else [])]
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, str(OUTAGE), *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, (done.stdout, done.stderr)

@@ -37,6 +37,8 @@ from unified_flow.turns.results import Claim, ToolResult
 from unified_flow.turns.sections import Sections
 from unified_flow.wiring import wire
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 CONTEXT_TOKENS = 256  # llama.cpp rounds up to 256
 # Short prompts: two busy cores read a few hundred tokens a second.
@@ -56,7 +58,7 @@ def llama() -> LocalServer:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[LocalServer]:
+def server(one_thread: None) -> Iterator[LocalServer]:
     one = llama()
     try:
         one.start()

@@ -31,6 +31,8 @@ from unified_flow.retrieval.hybrid_search import joined
 from unified_flow.retrieval.qdrant_store import QdrantStore
 from unified_flow.retrieval.vector_table import VectorTable
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 WEIGHTS = Path(sys.prefix) / "smollm2.gguf"
 MEANINGS = (("car", "automobile", "vehicle"), ("bread", "loaf", "dough"), ("rain", "storm"))
 

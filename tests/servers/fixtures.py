@@ -9,6 +9,8 @@ import pytest
 from tests.servers.model_server import ModelServer
 
 VARIABLE = "FLOW_DATABASE_URL"
+# What a process of its own runs first for what `one_thread` does.
+ONE_THREAD = "import os\nos.sched_getaffinity = lambda _: {0}\n"
 
 
 @pytest.fixture
@@ -17,6 +19,15 @@ def model_server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server
     assert server.problems == []
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """llama.cpp computes with one thread. Beside other tests two mostly wait for each other, which
+    costs as much as to compute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.sched_getaffinity", lambda _: {0})
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -97,17 +98,20 @@ def begin(words: list[str], cwd: str, env: dict[str, str], new_session: bool) ->
         )
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
-    how, what, *rest = words
-    sys.argv = [what, *rest]
+    how, *rest = words
     if how == "-m":
+        sys.argv = rest
         sys.path[0] = cwd
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
-    else:
-        assert how == "-c", how
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+    elif how == "-c":
+        sys.argv = ["-c", *rest[1:]]
         sys.path[0] = ""
-        sys.argv[0] = "-c"
         main = sys.modules["__main__"] = ModuleType("__main__")
-        exec(compile(what, "<string>", "exec"), vars(main))
+        exec(compile(rest[0], "<string>", "exec"), vars(main))
+    else:
+        sys.argv = words
+        sys.path[0] = str(Path(how).parent)
+        runpy.run_path(how, run_name="__main__")
 
 
 def end(raised: BaseException | None) -> NoReturn:

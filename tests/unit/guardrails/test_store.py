@@ -7,7 +7,6 @@ import os
 import socket
 import sqlite3
 import stat
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,6 +19,7 @@ from shutil import copyfile
 import pytest
 import sqlalchemy as sa
 
+from tests.forked import Process
 from tests.servers.postgres import Hanging
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, InputError, RetrievalError
@@ -317,7 +317,7 @@ def test_another_process_sees_the_rules_at_once(tmp_path: Path) -> None:
         "for _ in range(5): store.change('ada', add)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    running = [subprocess.Popen(command) for _ in range(3)]
+    running = [Process(command) for _ in range(3)]
     assert [process.wait(60) for process in running] == [0, 0, 0]
     ready = store.active_rules("ada")
     assert ready is not None

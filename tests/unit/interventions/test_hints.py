@@ -17,6 +17,7 @@ from interventions.cli import SECTIONS
 from interventions.entry import short_id
 from interventions.home import queue_file
 from interventions.plaintext import _NAMES
+from tests import forked
 
 HINTS = {
     "nowhere": (["show", "zzz"], 3),
@@ -72,7 +73,7 @@ def test_hints_in_json_name_the_home_too(
 
 def _run(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "interventions", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return forked.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_every_command_is_known() -> None:
