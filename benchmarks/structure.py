@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path.cwd()
 sys.path.insert(0, str(ROOT))
 PACKAGES = ("unified_flow", "interventions", "monitor")
-COMMON = {"__init__", "__main__", "settings", "store", "schema", "model"}
+COMMON = {"__init__", "__main__", "settings", "store", "schema", "model", "env"}
 REFUSED = "http://127.0.0.1:9/v1"  # the discard port: nobody listens
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
 from interventions.settings import SharedSettings, settings_of
-from unified_flow.errors import ConfigError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.store import TurnStore
@@ -30,13 +30,8 @@ def shared_database(home: Path) -> Database | None:
     it is imported. Raises ConfigError, also where the extra is not there."""
     if not settings_of(home, SharedSettings).database_url_env:
         return None
-    try:
+    with needs_extra("[shared]", "shared"):
         from unified_flow.shared.database import database_at
-    except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"[shared] needs {exc.name}, which is not installed",
-            hint="pip install 'unified-flow[shared]'",
-        ) from exc
     return database_at(home)
 
 

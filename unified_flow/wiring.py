@@ -20,6 +20,7 @@ from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, 
 from unified_flow.engine.services import Dispatcher, Services, ThisProcess
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import ConfigError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.guardrails.guardrails import Guardrails
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model
@@ -218,13 +219,8 @@ def _traces(settings: Settings) -> Traces | None:
     endpoint = settings.telemetry.otlp_endpoint
     if endpoint is None:
         return None
-    try:
+    with needs_extra("telemetry.otlp_endpoint", "otel"):
         from unified_flow.engine.telemetry.spans import Traces
-    except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"telemetry.otlp_endpoint needs {exc.name}, which is not installed",
-            hint="pip install 'unified-flow[otel]'",
-        ) from exc
     return Traces(endpoint, content=settings.telemetry.content)
 
 

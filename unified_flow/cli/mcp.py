@@ -31,16 +31,11 @@ def mcp(
     """
     from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged
-    from unified_flow.errors import ConfigError
+    from unified_flow.errors.extras import needs_extra
     from unified_flow.flow import UnifiedFlow
 
-    try:
+    with needs_extra("serving agents", "mcp"):
         from unified_flow.mcp_service import serve
-    except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"serving agents needs {exc.name}, which is not installed",
-            hint="pip install 'unified-flow[mcp]'",
-        ) from exc
     flow = UnifiedFlow.from_config(home, **chosen)
     note_dead_turns(flow.services)
     with logged(flow.services.home):

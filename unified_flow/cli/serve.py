@@ -45,16 +45,11 @@ def serve(
     RAG_TRIAGE_TOKEN, or from files. It needs: pip install 'unified-flow[serve]'
     """
     from unified_flow.cli.recovery import note_dead_turns
-    from unified_flow.errors import ConfigError
+    from unified_flow.errors.extras import needs_extra
     from unified_flow.wiring import wire
 
-    try:
+    with needs_extra("serving", "serve"):
         from unified_flow.api.server import serve as run
-    except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"serving needs {exc.name}, which is not installed",
-            hint="pip install 'unified-flow[serve]'",
-        ) from exc
     given = {"host": host, "port": port}
     services = wire(
         home,

@@ -13,7 +13,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from interventions.home import state_folder
 from interventions.settings import SharedSettings, settings_of
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.errors import ConfigError, DatabaseAwayError, RetrievalError
+from unified_flow.errors import DatabaseAwayError, RetrievalError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
 from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, left_s, log_block, log_failure
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("unified_flow.guardrails")
 DATABASE_FILE = "guardrails.sqlite3"
-NEEDED = ("sqlalchemy", "alembic", "ahocorasick", "confusable_homoglyphs")
 
 
 @dataclass(eq=False)
@@ -340,13 +339,11 @@ def open_store(home: Path, settings: GuardrailSettings) -> GuardrailStore:
     """The database is opened on first use, its modules are loaded here: without rules nobody pays
     for SQLAlchemy, nor needs the extra. Raises ConfigError without the extra, and for a variable
     that holds no URL."""
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise ConfigError(
-            f"guardrails need the extra `guardrails` ({missing[0]} is not installed)",
-            hint="pip install 'unified-flow[guardrails]'",
-        )
-    from unified_flow.guardrails.sql_database import SqlDatabase
-    from unified_flow.guardrails.store import WAITING, GuardrailStore
+    with needs_extra("guarding messages", "guardrails"):
+        import ahocorasick  # noqa: F401 - of this extra alone, and used later
+
+        from unified_flow.guardrails.sql_database import SqlDatabase
+        from unified_flow.guardrails.store import WAITING, GuardrailStore
 
     state = state_folder(home)
     if variable := settings.database_url_env or settings_of(home, SharedSettings).database_url_env:

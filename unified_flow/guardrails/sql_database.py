@@ -31,6 +31,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import create_private, make_private_folder
 from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.models.circuit_breaker import Breaker, CircuitRules
 
 LOCKED_S = 1.0
@@ -85,13 +86,8 @@ class SqlDatabase:
                 f"the environment variable {variable} holds no URL of a PostgreSQL database",
                 hint=f"export {variable}=postgresql://USER:PASSWORD@HOST/DATABASE",
             )
-        try:
-            engine = _postgres_engine(url)
-        except ImportError as exc:
-            raise ConfigError(
-                f"{named} needs the extra `postgres`", hint="pip install 'unified-flow[postgres]'"
-            ) from exc
-        return cls(engine, named)
+        with needs_extra(named, "postgres"):
+            return cls(_postgres_engine(url), named)
 
     @property
     def exists(self) -> bool:

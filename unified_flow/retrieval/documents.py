@@ -22,6 +22,7 @@ from unified_flow.config.document_roots import (
 )
 from unified_flow.config.settings import Settings, load
 from unified_flow.errors import ConfigError, InputError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.retrieval import store
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation, explain
@@ -134,12 +135,8 @@ def _hybrid_search(index: Index, settings: Settings) -> HybridSearch | None:
     vectors = settings.vectors
     if vectors.model is None:
         return None
-    try:
+    with needs_extra("search by meaning", "vectors"):
         from unified_flow.retrieval.vector_table import VectorTable
-    except ImportError as exc:
-        raise ConfigError(
-            "search by meaning needs numpy", hint="pip install 'unified-flow[vectors]'"
-        ) from exc
     from unified_flow.retrieval.embedding import Embedder
     from unified_flow.retrieval.hybrid_search import HybridSearch
     from unified_flow.retrieval.qdrant_store import QdrantStore

@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from unified_flow.errors import ConfigError, RetrievalError
+from unified_flow.errors import RetrievalError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.retrieval.embedding import require_size
 
 if TYPE_CHECKING:
@@ -104,16 +105,12 @@ class QdrantStore:
 
     @contextmanager
     def _connected(self) -> Iterator[QdrantClient]:
-        try:
+        with needs_extra("qdrant_url", "qdrant"):
             from qdrant_client import QdrantClient
-
+        try:
             client = QdrantClient(url=self._url, api_key=self._api_key, check_compatibility=False)
             with closing(client):
                 yield client
-        except ImportError as exc:
-            raise ConfigError(
-                "qdrant_url needs qdrant-client", hint="pip install 'unified-flow[qdrant]'"
-            ) from exc
         except RetrievalError:
             raise
         except Exception as exc:  # the client has no base class for what it raises

@@ -25,6 +25,7 @@ from pydantic import BaseModel, RootModel, model_validator
 from interventions.home import open_private
 from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolArgumentError, ToolError, ToolServerError
+from unified_flow.errors.extras import needs_extra
 from unified_flow.lib.text.linear_regex import searcher
 from unified_flow.tools import NAME, Access, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import claims_of
@@ -198,14 +199,9 @@ def access_of(tool: McpTool, *, trusted: bool) -> frozenset[Access]:
 
 
 def _sdk() -> type[McpConnection]:
-    try:
+    with needs_extra("an MCP server", "mcp"):
         import jsonschema  # noqa: F401
         import mcp  # noqa: F401
-    except ModuleNotFoundError as exc:
-        raise ConfigError(
-            f"MCP servers are configured, and {exc.name} is not installed",
-            hint="pip install 'unified-flow[mcp]'",
-        ) from exc
     from unified_flow.tools.mcp_connection import McpConnection
 
     return McpConnection
