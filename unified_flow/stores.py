@@ -6,12 +6,14 @@ Beside `wiring.py`, which takes them from here, because a list of turns needs no
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
 from interventions.settings import SharedSettings, settings_of
+from unified_flow.errors import DatabaseAwayError
 from unified_flow.errors.extras import needs_extra
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
@@ -33,6 +35,18 @@ def shared_database(home: Path) -> Database | None:
     with needs_extra("[shared]", "shared"):
         from unified_flow.shared.database import database_at
     return database_at(home)
+
+
+def missing_worker(home: Path) -> str | None:
+    """What to tell a person whose turn would wait, however long, for a worker to begin."""
+    if (database := shared_database(home)) is None:
+        return None
+    from unified_flow.shared.presence import workers_of
+
+    with suppress(DatabaseAwayError):  # the turn meets it again, and says so
+        if not workers_of(database):
+            return "no worker takes turns, so this waits for one: unified-flow worker"
+    return None
 
 
 def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:

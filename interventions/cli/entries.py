@@ -51,6 +51,9 @@ def list_(
     remark = f"{len(found)}{left} shown, {total} open"
     if not found:
         remark = f"nothing matches; {total} open" if wanted.text else "no open interventions"
+        if "phase:" in wanted.text:
+            phases = sorted({entry["phase"] for entry in entries}) or ["none"]
+            remark += f"; phases of what is in the queue: {', '.join(phases)}"
     _print(found, remark, flags, flat=flat)
     if exit_code and found:
         raise typer.Exit(Code.FAILED)

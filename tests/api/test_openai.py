@@ -124,6 +124,43 @@ def test_what_the_flow_cannot_honour_is_refused(
     client.chat.completions.create(model="unified-flow", messages=[QUESTION], **kept)
 
 
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+
+
+@pytest.mark.parametrize("content", [[IMAGE], [{"type": "text", "text": "What is this?"}, IMAGE]])
+def test_a_question_with_an_image_is_refused_in_one_sentence(
+    content: list[Any], client: openai.OpenAI
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="Only text can be asked") as raised:
+        client.chat.completions.create(
+            model="unified-flow", messages=[{"role": "user", "content": content}]
+        )
+    assert raised.value.param == "messages"
+
+
+def test_an_earlier_image_is_passed_over(client: openai.OpenAI) -> None:
+    history: list[Any] = [
+        {"role": "user", "content": [IMAGE]},
+        {"role": "assistant", "content": "A cat."},
+    ]
+    done = client.chat.completions.create(model="unified-flow", messages=[*history, QUESTION])
+    assert done.choices[0].message.content
+
+
+def test_tools_of_a_request_are_refused_in_one_sentence(client: openai.OpenAI) -> None:
+    tools: list[Any] = [TOOL]
+    with pytest.raises(openai.BadRequestError, match="cannot bring tools") as raised:
+        client.chat.completions.create(model="unified-flow", messages=[QUESTION], tools=tools)
+    assert raised.value.param == "tools"
+    client.chat.completions.create(model="unified-flow", messages=[QUESTION], tools=[])
+
+
+def test_what_is_not_served_of_openai_names_what_is(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="chat completions and models work"):
+        client.responses.create(model="unified-flow", input="What is a topic?")
+
+
 def test_the_usage_is_what_the_models_have_reported(folder: Path, docs: Path) -> None:
     with (
         ModelServer(script()) as model,

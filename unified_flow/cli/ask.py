@@ -77,9 +77,9 @@ def ask(
         from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
         from unified_flow.cli.permission_question import terminal_asker
         from unified_flow.cli.recovery import note_dead_turns
-        from unified_flow.cli.worker import note_without_workers
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
+        from unified_flow.stores import missing_worker
 
         named = session_named(session, home)
         asker = None if machine or batch else terminal_asker()
@@ -87,7 +87,8 @@ def ask(
         if not quiet:
             note_dead_turns(flow.services)
             _warn_if_crowded(flow)
-            note_without_workers(flow.services.home)
+            if waits := missing_worker(flow.services.home):
+                note(waits)
             note_undeclared(flow.services)
         with logged(flow.services.home):
             if batch is not None:

@@ -31,6 +31,7 @@ def index(
             click_type=click.Path(path_type=str),
         ),
     ] = None,
+    docs: options.Docs = None,
     collection: options.CollectionName = None,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Read everything again, whatever is there.")
@@ -64,15 +65,16 @@ def index(
     """
     from unified_flow.retrieval.documents import open_documents
 
+    paths = [*(paths or ()), *(docs or ())]
     if delete and (rebuild or include):
         raise typer.BadParameter("--delete goes alone")
     if delete and not paths:
         raise typer.BadParameter("--delete needs the folders, files or pages to delete")
-    named = None if delete else [*(paths or ()), *(include or ())]
+    named = None if delete else [*paths, *(include or ())]
     documents = open_documents(home, named, collection)
     try:
         if delete:
-            gone = documents.index.forget(paths or [])
+            gone = documents.index.forget(paths)
             _publish(home, collection, documents.index)
             done = f"{counted(gone, 'file')} deleted from the index; the documents are untouched"
             say_result(as_json, {"removed": gone}, done)

@@ -70,10 +70,10 @@ def resume(
         from interventions.cli.retry import ask, edit_text
         from interventions.cli.terminal import is_asked
         from unified_flow.cli.permission_question import terminal_asker
-        from unified_flow.cli.worker import note_without_workers
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.resume.human_input import ResumeRequest, ask_person
         from unified_flow.resume.lookup import flow_for, load_turn, turn_named
+        from unified_flow.stores import missing_worker
 
         place = find_home(home)
         turn_id, intervention_id = turn_named(place, name)
@@ -93,7 +93,8 @@ def resume(
         flow = flow_for(turn, place, asker=allowing, **chosen)
         asked, editor = ask if is_asked() else None, edit_text if edit else None
         wanted = ask_person(wanted, turn, flow.services, ask=asked, edit=editor)
-        note_without_workers(place)
+        if waits := missing_worker(place):
+            note(waits)
         try:
             with logged(place):
                 code = asyncio.run(_resume(flow, turn_id, wanted, as_json, home))

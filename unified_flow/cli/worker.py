@@ -7,7 +7,6 @@ import secrets
 import signal
 import socket
 import threading
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,8 +16,6 @@ from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.shared import database_of
 from unified_flow.cli.terminal import counted, say_object
-from unified_flow.errors import DatabaseAwayError
-from unified_flow.stores import shared_database
 
 
 def worker(
@@ -88,21 +85,6 @@ def worker(
         limit.cancel()
         presence.end()
         wait_for(of_turns.aclose())
-
-
-def note_without_workers(home: Path) -> None:
-    """A turn waits until there is one, however long."""
-    database = shared_database(home)
-    if database is None:
-        return
-    from unified_flow.shared.presence import workers_of
-
-    try:
-        workers = workers_of(database)
-    except DatabaseAwayError:
-        return  # the turn meets it again, and says so
-    if not workers:
-        note("no worker takes turns, so this waits for one: unified-flow worker")
 
 
 def list_workers(home: options.Home = None, as_json: options.AsJson = False) -> None:

@@ -24,6 +24,7 @@ from unified_flow.guardrails.normalization import folded, undisguised, visible, 
 Kind = Literal["keyword", "phrase"]
 Wildcards = tuple[bool, bool]
 _SHORTEST_STEM = 3
+_MAY_DOUBLE = re.compile(r"(?:mit|(?<!f)fer|cur|[sg]et|gin|l)\Z")
 _VOWELS = "aeiou"
 _BEGINNING = re.compile(r"\*+(?=\w)")
 _END = re.compile(r"(?<=\w)\*+$")
@@ -128,13 +129,17 @@ def inflections(rule: str) -> list[str]:
 
 
 def _verb_stems(word: str) -> list[str]:
-    """`kill`; `spamm`, for a consonant after one short vowel is doubled; `offer` and `admitt`,
-    for in longer words the stress decides, which letters do not show."""
+    """`kill`; `spamm`, for a consonant after one short vowel is doubled; `panick`. In longer words
+    the stress decides: `offer`, and both of `admit` and `travel`, whose end may be doubled."""
     doubles = word[-1] not in f"{_VOWELS}wxy" and word[-2] in _VOWELS and word[-3] not in _VOWELS
     if not doubles:
         return [word]
-    syllables = len(re.findall(f"[{_VOWELS}y]+", word))
-    return [word + word[-1]] if syllables == 1 else [word, word + word[-1]]
+    if word[-1] == "c":
+        return [f"{word}k"]
+    doubled = word + word[-1]
+    if len(re.findall(f"[{_VOWELS}y]+", word)) == 1:
+        return [doubled]
+    return [word, doubled] if _MAY_DOUBLE.search(word) else [word]
 
 
 class Matcher:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Coroutine
 from dataclasses import fields
@@ -16,11 +17,13 @@ from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest, ask_person
 from unified_flow.resume.lookup import FlowsByOptions, load_turn
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.stores import missing_worker
 from unified_flow.turns.events import Observed, TurnResumed
 from unified_flow.turns.ledger import Observer
 
 T = TypeVar("T")
 
+logger = logging.getLogger("interventions.retry")
 SAME = {each.name for each in fields(ResumeRequest)} & {each.name for each in fields(RetryRequest)}
 STOP_S = 5.0  # that a turn has to say that it was interrupted
 
@@ -46,6 +49,8 @@ class FlowResumer(Resumer):
             raise NotResumableError(why, hint=exc.hint or "") from exc
         observer = _follower(request.started)
         with logged(home):
+            if waits := missing_worker(home):
+                logger.warning(waits)
             return _run(resume_turn(flow, turn_id, wanted, observer=observer))
 
     def close(self) -> None:

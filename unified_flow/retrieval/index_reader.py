@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from unified_flow.config.document_roots import Root, folders_of, root_from
+from unified_flow.config.document_roots import Root, folders_of, is_address, root_from
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
@@ -275,10 +275,11 @@ def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Sc
     for root in roots:
         if root not in known:
             shown = printable(str(root))
+            there = is_address(root) or Path(root).exists()
+            add = f"; to add it: unified-flow index {shlex.quote(shown)}" if there else ""
             raise RetrievalError(
                 f"{shown} is not in the document index",
-                hint="What is in it: unified-flow collections show. To add it:"
-                f" unified-flow index {shlex.quote(shown)}",
+                hint=f"what is in it: unified-flow collections show{add}",
             )
     files = connection.execute("SELECT root.path FROM root JOIN file USING (path)")
     folders = folders_of(roots)

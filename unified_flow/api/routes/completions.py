@@ -18,6 +18,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic.json_schema import SkipJsonSchema
 
 from unified_flow.api import problems
 from unified_flow.api.answer import Answer, pieces
@@ -44,6 +45,11 @@ class ContentPart(BaseModel):
 class ChatMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
+
+    @property
+    def is_text(self) -> bool:
+        parts = self.content if isinstance(self.content, list) else []
+        return all(part.type == "text" for part in parts)
 
     @property
     def text(self) -> str:
@@ -82,12 +88,18 @@ class ChatRequest(BaseModel):
     metadata: ChatMetadata | None = None
     n: Literal[1] | None = None
     # The flow itself decides about tools and form: what asks for another is refused, not ignored.
+    tools: SkipJsonSchema[list[Any] | None] = None
+    functions: SkipJsonSchema[list[Any] | None] = None
     tool_choice: Literal["none", "auto"] | None = None
     response_format: TextFormat | None = None
 
     @property
     def question(self) -> str:
-        return next((m.text for m in reversed(self.messages) if m.role == "user"), "")
+        """Raises ProblemError for one that is more than text."""
+        asked = next((m for m in reversed(self.messages) if m.role == "user"), None)
+        if asked is not None and not asked.is_text:
+            raise ProblemError(problems.invalid("text_alone", field_name="messages"))
+        return asked.text if asked is not None else ""
 
     @property
     def history(self) -> tuple[PriorTurn, ...]:
@@ -184,6 +196,8 @@ async def complete(
 ) -> Any:
     if body.model != MODEL:
         raise ProblemError(problems.invalid("model_unknown", 404, "model"))
+    if body.tools or body.functions:
+        raise ProblemError(problems.invalid("own_tools", field_name="tools"))
     session_id = body.metadata.session_id if body.metadata else None
     user = body.user or "default"
     question = Question(body.question, session_id, user, "chat", history=body.history)

@@ -55,9 +55,9 @@ def chat(
     from unified_flow.cli.live import note_undeclared
     from unified_flow.cli.permission_question import terminal_asker
     from unified_flow.cli.recovery import note_dead_turns
-    from unified_flow.cli.worker import note_without_workers
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
+    from unified_flow.stores import missing_worker
     from unified_flow.turns.input_checks import new_session_id
 
     def open_flow() -> UnifiedFlow:
@@ -65,7 +65,8 @@ def chat(
 
     flow = open_flow()
     note_dead_turns(flow.services)
-    note_without_workers(flow.services.home)
+    if waits := missing_worker(flow.services.home):
+        note(waits)
     note_undeclared(flow.services)
     session, turn = options.session_or_last(session, last), None
     if session == options.LAST:
