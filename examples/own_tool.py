@@ -27,3 +27,5 @@ if __name__ == "__main__":
     print(turn.response)
     for result in turn.sections.coordinator:  # what the tools returned
         print(f"  {result.tool}: {str(result.result)[:100]}")
+    if not any(result.tool == "opening_hours" for result in turn.sections.coordinator):
+        print("The tool was not called. Is there a model? Only one chooses tools: see the top.")

@@ -15,6 +15,7 @@ from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import counted, held, progress_bar, say_object, say_result
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from unified_flow.retrieval.index import Index
@@ -63,6 +64,7 @@ def index(
 
     Exit codes: 0 done, 1 the index is broken, 2 usage or configuration, 130 interrupted.
     """
+    from unified_flow.config.document_roots import folders_of
     from unified_flow.retrieval.documents import open_documents
 
     paths = [*(paths or ()), *(docs or ())]
@@ -82,7 +84,8 @@ def index(
         with progress_bar("indexing", show=sys.stderr.isatty()) as progress:
             report = documents.refresh(progress, rebuild=rebuild, fetch_again=True)
         _publish(home, collection, documents.index)
-        say_object(_of_report(report)) if as_json else _show(report)
+        folders = folders_of(documents.watched())
+        say_object(_of_report(report)) if as_json else _show(report, folders)
         note_unasked(home, collection)
     finally:
         documents.close()
@@ -110,17 +113,20 @@ def _of_report(report: IndexReport) -> dict[str, Any]:
     }
 
 
-def _show(report: IndexReport) -> None:
+def _show(report: IndexReport, folders: Sequence[Path]) -> None:
+    """Names files as they can be opened from here, where they are below one of `folders`."""
+    from unified_flow.cli.answer import clickable
+
     say(
         f"{held(report.files, report.chunks)} in {report.duration_ms:.0f} ms "
         f"({report.added} new, {report.changed} changed, {report.removed} removed)"
     )
     for path, encoding in report.guessed:
-        say(f"  read as {encoding}: {path}")
+        say(f"  read as {encoding}: {clickable(path, folders)}")
     for path, what in report.unread:
-        say(f"  not read as a whole: {path} ({what})")
+        say(f"  not read as a whole: {clickable(path, folders)} ({what})")
     for path, reason in report.skipped[:SKIPPED_SHOWN]:
-        say(f"  skipped: {path} ({reason})")
+        say(f"  skipped: {clickable(path, folders)} ({reason})")
     if len(report.skipped) > SKIPPED_SHOWN:
         say(f"  … and {len(report.skipped) - SKIPPED_SHOWN} more (all with --json)")
     if any(reason.startswith("may hold secrets") for _, reason in report.skipped):

@@ -177,7 +177,7 @@ def _row(services: Services, tool: Tool, session: str) -> dict[str, Any]:
         "description": tool.description,
         "access": sorted(tool.access),
         "allowed": decision.verdict == "allowed",
-        "why": decision.why + (' but a question: "Remember that …"' if asked_for else ""),
+        "why": decision.why + ('; "Remember that …" allows it' if asked_for else ""),
         "source": tool.source,
         "parameters": tool.arguments.model_json_schema(),
     }
