@@ -102,7 +102,7 @@ def results(home: Path) -> list[dict[str, Any]]:
 
 
 def test_the_embedded_model_over_the_sets_own_documents(dataset: Path, home: Path) -> None:
-    found = evaluated(dataset, "--unanswerable", "0.34", home=home)
+    found = evaluated("run", dataset, "--unanswerable", "0.34", home=home)
     assert (found["questions"], found["unanswerable"]) == (4, 1)
     got = values(found)
     assert got["right"] == got["contained"] == got["abstained"] == got["retrieved"] == 1.0
@@ -115,7 +115,7 @@ def test_the_embedded_model_over_the_sets_own_documents(dataset: Path, home: Pat
 def test_a_home_that_git_ignores_is_no_hindrance(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("shared_state/*\n")
-    assert values(evaluated(dataset, home=tmp_path))["right"] == 1.0
+    assert values(evaluated("run", dataset, home=tmp_path))["right"] == 1.0
 
 
 def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
     ]
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    found = evaluated(path, "--unanswerable", "1", home=home)
+    found = evaluated("run", path, "--unanswerable", "1", home=home)
     assert values(found)["right"] == 1.0
     path.write_text(json.dumps({"question": "What is a topic?", "answer": "named bus"}))
-    first = evaluated(path, "--docs", docs, home=home)
+    first = evaluated("run", path, "--docs", docs, home=home)
     assert values(first)["right"] == 1.0
     text = (docs / "robots.md").read_text()
     (docs / "robots.md").write_text(text.replace("a named bus", "a lost word"))
-    changed = evaluated(path, "--docs", docs, home=home)
+    changed = evaluated("run", path, "--docs", docs, home=home)
     assert changed["run"] != first["run"], "another run, whose questions are asked anew"
     assert values(changed)["right"] == 0.0
     both = ["compare", found["run"], first["run"], "--home", str(home)]
@@ -148,12 +148,12 @@ def test_a_run_that_is_done_asks_nothing_and_one_begun_anew_asks_all(
     dataset: Path, home: Path, model_server: ModelServer
 ) -> None:
     answering(model_server)
-    first = evaluated(dataset, *served(model_server), home=home)
+    first = evaluated("run", dataset, *served(model_server), home=home)
     asked = len(model_server.requests)
     assert values(first)["tokens"] > 0
-    assert evaluated(dataset, *served(model_server), home=home) == first
+    assert evaluated("run", dataset, *served(model_server), home=home) == first
     assert len(model_server.requests) == asked
-    again = evaluated(dataset, *served(model_server), "--again", home=home)
+    again = evaluated("run", dataset, *served(model_server), "--again", home=home)
     assert len(model_server.requests) == 2 * asked
     assert again["run"] == first["run"]
     for name in ("right", "citations_support", "model_calls", "tokens"):
@@ -165,7 +165,7 @@ def test_every_revision_is_a_call(dataset: Path, home: Path, model_server: Model
     bad = Draft(response="A topic is a named bus from Bergen.")
     good = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[bad, bad, good])
-    found = evaluated(dataset, "--sample", "1", *served(model_server), home=home)
+    found = evaluated("run", dataset, "--sample", "1", *served(model_server), home=home)
     assert found["phases"]["synthesis"]["calls"] == 3.0
     assert values(found)["failed"] == 0.0
 
@@ -176,13 +176,13 @@ def test_a_failure_is_an_intervention_and_is_asked_again_when_wanted(
 ) -> None:
     draft = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[draft, status(500, "out of memory"), *[draft] * 3])
-    found = evaluated(dataset, *served(model_server), home=home, code=1)
+    found = evaluated("run", dataset, *served(model_server), home=home, code=1)
     assert values(found)["failed"] == pytest.approx(1 / 3, abs=1e-3)
     (entry,) = open_entries(home)
     assert found["interventions"] == [entry["id"]]
     (trouble,) = [line["trouble"] for line in results(home) if line["trouble"]]
     assert (trouble["phase"], trouble["error_type"]) == ("synthesis", "HTTPStatusError")
-    found = evaluated(dataset, *served(model_server), "--retry-failed", home=home)
+    found = evaluated("run", dataset, *served(model_server), "--retry-failed", home=home)
     assert values(found)["failed"] == 0.0
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
     draft = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[draft, draft, hang(), draft])
     args: list[str | Path] = [dataset, *served(model_server), "--name", "killed"]
-    running = forked.Process(command(*args, home=home), stderr=subprocess.PIPE, text=True)
+    running = forked.Process(command("run", *args, home=home), stderr=subprocess.PIPE, text=True)
     while sum(request.phase == "synthesis" for request in model_server.requests) < 3:
         assert running.poll() is None, running.stderr and running.stderr.read()
         time.sleep(0.01)
@@ -205,7 +205,7 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
     file = home / "shared_state/evaluations/killed/results.jsonl"
     with file.open("ab") as torn:
         torn.write(b'{"id": "Quist", "quest')
-    found = evaluated(*args, home=home)
+    found = evaluated("run", *args, home=home)
     assert found["questions"] == len(results(home)) == 3
     assert sum(request.phase == "synthesis" for request in model_server.requests) == 4
 
@@ -213,16 +213,16 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
 def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     dataset: Path, home: Path
 ) -> None:
-    evaluated(dataset, "--name", "mine", home=home)
+    evaluated("run", dataset, "--name", "mine", home=home)
     done = forked.run(
-        command(dataset, "--name", "mine", "--seed", "2", home=home),
+        command("run", dataset, "--name", "mine", "--seed", "2", home=home),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "the run mine is another one: seed differ" in done.stderr
     with FileLock(home / "shared_state/evaluations/mine/run.lock"):
         done = forked.run(
-            command(dataset, "--name", "mine", home=home),
+            command("run", dataset, "--name", "mine", home=home),
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert (done.returncode, "somebody runs mine now" in done.stderr) == (2, True)
@@ -239,8 +239,8 @@ def test_a_change_of_a_recipe_is_held_against_what_was(
         '+++\nrole = "voice"\ntemperature = 0.0\ntoken_budget = 300\n'
         'reads = ["coordinator"]\n+++\nSay it with care.\n'
     )
-    before = evaluated(dataset, *served(model_server), home=home)
-    after = evaluated(dataset, *served(model_server), "--recipes", recipes, home=home)
+    before = evaluated("run", dataset, *served(model_server), home=home)
+    after = evaluated("run", dataset, *served(model_server), "--recipes", recipes, home=home)
     assert before["run"] != after["run"]
     careful = [r for r in model_server.requests if "Say it with care." in r.text]
     assert [request.phase for request in careful] == ["synthesis"] * 3
@@ -255,7 +255,7 @@ def test_recipes_are_looked_at_before_the_first_question(
     recipes.mkdir()
     (recipes / "synthesis.md").write_text("+++\nrole = nobody\n+++\nSay it with care.\n")
     for named, said in ((recipes, "synthesis.md"), (tmp_path / "none", "none")):
-        words = command(dataset, *served(model_server), "--recipes", named, home=home)
+        words = command("run", dataset, *served(model_server), "--recipes", named, home=home)
         done = forked.run(words, capture_output=True, text=True, check=False)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert model_server.requests == []
@@ -281,7 +281,7 @@ def test_the_plain_pipeline_asks_once_and_can_be_compared(
     assert all("<document" in request.text for request in model_server.requests)
     assert plainly(dataset, *served(model_server), home=home).stdout == done.stdout
     assert len(model_server.requests) == 3
-    flow = evaluated(dataset, home=home)["run"]
+    flow = evaluated("run", dataset, home=home)["run"]
     assert evaluated("compare", name, flow, home=home)["questions"] == 3
 
 
@@ -292,7 +292,7 @@ def test_the_plain_pipeline_needs_a_language_model(dataset: Path, home: Path) ->
 
 
 def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
-    name = evaluated(dataset, home=home)["run"]
+    name = evaluated("run", dataset, home=home)["run"]
     (row,) = evaluated("list", home=home)["runs"]
     assert row == {"run": name, "model": "embedded", "answered": 3, "right": 1.0}
     words = command("show", name, "--wrong", home=home)[:-1]

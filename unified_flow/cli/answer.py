@@ -17,6 +17,7 @@ from unified_flow.turns.passage import citation_for_asker, path_of, searches, ti
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
 
+_UNREAD = re.compile(r"^- ([^:\n]+)(?=: )", re.MULTILINE)
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
 _MARGIN = "    "
 _PROSE = 40  # characters of a line, on average; shorter ones are broken on purpose
@@ -85,11 +86,11 @@ def clickable(source: str, roots: Sequence[Path]) -> str:
 
 
 def _located(text: str, turn: Turn, roots: Sequence[Path]) -> str:
-    """The text with the places of what was found as they can be clicked."""
+    """The text with the places of what was found, or could not be read, as they can be clicked."""
     for _, passages, _ in searches(turn):
         for source in {passage.source() for passage in passages}:
             text = text.replace(f"({source})", f"({clickable(source, roots)})")
-    return text
+    return _UNREAD.sub(lambda line: f"- {clickable(line[1], roots)}", text)
 
 
 def _laid_out(passage: str, quote: str) -> str:

@@ -26,24 +26,12 @@ class Commands(CommandGroup):
     package = "unified_flow.cli"
     program = "unified-flow"
     leaf_class = FlowCommand
-    default: str | None = None  # the command that is meant where none is named
 
     @classmethod
-    def of(
-        cls, name: str, help_text: str, table: Mapping[str, str], *, default: str | None = None
-    ) -> Commands:
+    def of(cls, name: str, help_text: str, table: Mapping[str, str]) -> Commands:
         group = cls(name=name, help=help_text, no_args_is_help=True, context_settings=HELP_OPTIONS)
-        group.sections, group.default = {"Commands": table}, default
+        group.sections = {"Commands": table}
         return group
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        at = 0
-        while at < len(args) and args[at].partition("=")[0] in ("--home", "--json"):
-            at += 2 if args[at] == "--home" else 1
-        is_named = not args[at:] or args[at] in {*self.table, "-h", "--help", "-V", "--version"}
-        if self.default and not is_named:
-            args = [*args[:at], self.default, *args[at:]]
-        return super().parse_args(ctx, args)
 
 
 def _monitor(home: Path | None, arguments: list[str]) -> None:
@@ -65,18 +53,18 @@ MONITOR = click.Command(
 )
 
 
-def _command(name: str, told: Any) -> str | click.Command:
+def _command(name: str, row: Any) -> str | click.Command:
     """Where the command is, or a group of commands."""
-    if isinstance(told["call"], str):
-        return str(told["call"])
-    return Commands.of(name, told["help"], told["call"], default=told.get("default"))
+    if isinstance(row["call"], str):
+        return str(row["call"])
+    return Commands.of(name, row["help"], row["call"])
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
 _TRIAGE = {"interventions": typer.main.get_group(interventions), "monitor": MONITOR}
 Commands.sections = {
     section: (_TRIAGE if section == "When it breaks" else {})
-    | {name: _command(name, told) for name, told in table.items()}
+    | {name: _command(name, row) for name, row in table.items()}
     for section, table in _TABLE.items()
 }
 

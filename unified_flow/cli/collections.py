@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.home import find_home
+from interventions.times import short_duration, utc_now
 from unified_flow.cli import options
 from unified_flow.cli.documents import note_unasked
 from unified_flow.cli.terminal import counted, held, say_object, say_result
@@ -111,8 +111,7 @@ def delete_collection(
 
 def _of_statistics(found: Statistics) -> dict[str, Any]:
     return asdict(found) | {
-        "oldest": _stamp(found.oldest),
-        "newest": _stamp(found.newest),
+        "newest": found.newest and f"{found.newest:%Y-%m-%dT%H:%M:%SZ}",
         "largest": [
             {"path": path, "characters": size, "chunks": chunks}
             for path, size, chunks in found.largest
@@ -122,10 +121,9 @@ def _of_statistics(found: Statistics) -> dict[str, Any]:
 
 def _show(found: Statistics) -> None:
     say(f"collection {found.collection}: {held(found.files, found.chunks)}")
-    say(f"  terms      {found.terms:,}, {found.distinct_terms:,} different")
     say(f"  on disk    {found.size_bytes / 1024 / 1024:.1f} MB")
-    if found.newest is not None and found.oldest is not None:
-        say(f"  last read  {_age(found.newest)} ago, the oldest {_age(found.oldest)} ago")
+    if found.newest is not None:
+        say(f"  last read  {short_duration(utc_now() - found.newest)} ago")
     say(f"  languages  {_counted(found.languages)}")
     say(f"  formats    {_counted(found.formats)}")
     skipped = list(found.skipped.items())[:REASONS]
@@ -145,15 +143,3 @@ def _show(found: Statistics) -> None:
 
 def _counted(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
-
-
-def _stamp(at: datetime | None) -> str | None:
-    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _age(at: datetime) -> str:
-    seconds = max(0, int((datetime.now(UTC) - at).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

@@ -135,7 +135,7 @@ def list_runs(
     if as_json:
         say_object({"runs": rows})
     elif not rows:
-        say("no runs yet: unified-flow eval DATASET")
+        say("no runs yet: unified-flow eval run DATASET")
     for row in [] if as_json else rows:
         right = "" if row["right"] is None else f"right {row['right']:.3f}"
         say(f"{row['run']}  {row['answered']} questions  {right}  {row['model']}")

@@ -15,6 +15,7 @@ from rich.text import Text
 from interventions.cli.terminal import note
 from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_for_asker
+from interventions.view.ribbon import took_text
 from unified_flow.cli.documents import refresh_documents
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
@@ -131,18 +132,15 @@ class LivePhases:
         for name in NAMES:
             status = self._status[name]
             symbol, style = MARK.get(status, ("", "cyan"))
+            took = took_text(self._took[name]) if status in {"completed", "failed"} else ""
             again = f"x{self._visits[name]}" if self._visits[name] > 1 else ""
             table.add_row(
                 self._spinner if status == "running" else Text(symbol, style),
                 Text(name, style if status in {"failed", "waiting", "kept"} else ""),
-                Text(_took(self._took[name]) if status in {"completed", "failed"} else "", "dim"),
+                Text(took, "dim"),
                 Text(self._doing if status == "running" else again, "dim"),
             )
         return table
-
-
-def _took(duration_ms: float) -> str:
-    return f"{duration_ms / 1000:.1f} s" if duration_ms >= 1000 else f"{duration_ms:.1f} ms"
 
 
 @contextmanager

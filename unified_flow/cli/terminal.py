@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from interventions.cli.terminal import say, width
-from interventions.plaintext import clean
+from interventions.plaintext import fit, one_line
 
 _ITEM = re.compile(r" *(?:\d+\.|[-*]) +| +")
 
@@ -32,9 +32,8 @@ def on_terminal() -> bool:
 
 
 def beginning(text: str, width: int) -> str:
-    """`text` as one line of at most `width` characters, its escape sequences shown."""
-    line = " ".join(clean(text).split())
-    return line if len(line) <= width else line[: max(0, width - 1)] + "…"
+    """`text` as one line of at most `width` columns, its escape sequences shown."""
+    return fit(one_line(text), width).rstrip()
 
 
 def wrapped(text: str) -> str:

@@ -65,10 +65,8 @@ def list_tools(
 def run_tool(
     name: ToolName,
     pairs: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments.")
-    ] = None,
-    args_json: Annotated[
-        str | None, typer.Option("--args", metavar="JSON", help="Its arguments as one object.")
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments; what is no text is JSON."),
     ] = None,
     session: options.Session = None,
     as_json: options.AsJson = False,
@@ -80,7 +78,7 @@ def run_tool(
     \b
     unified-flow tools run calculate expression="17 * 3"
     unified-flow tools run time.get_current_time timezone=Europe/Oslo
-    unified-flow tools run file.read --args '{"path": "docs/a.md", "end_line": 5}'
+    unified-flow tools run file.read path=docs/a.md end_line=5
 
     Exit codes: 0 done, 1 refused or failed, 2 no such tool or wrong arguments.
     """
@@ -91,16 +89,12 @@ def run_tool(
 
     asker = None if as_json else terminal_asker()
 
-    if args_json is not None and pairs:
-        raise typer.BadParameter("give --args, or key=value, not both")
     if asker is not None and not session:
         asker = _sessionless(asker)
     services = wire(home, **chosen, asker=asker)
     if services.documents is not None:
         services.documents.ensure_fresh()
-    output = asyncio.run(
-        _called(services, name, pairs or [], args_json, session_named(session, home) or "")
-    )
+    output = asyncio.run(_called(services, name, pairs or [], session_named(session, home) or ""))
     claims = [claim.model_dump(mode="json") for claim in output.claims]
     if as_json:
         say_object({"tool": name, "result": redact(output.result), "claims": redact(claims)})
@@ -205,13 +199,11 @@ def _sessionless(asker: Asker) -> Asker:
     return ask
 
 
-async def _called(
-    services: Services, name: str, pairs: list[str], args_json: str | None, session: str
-) -> ToolOutput:
+async def _called(services: Services, name: str, pairs: list[str], session: str) -> ToolOutput:
     from unified_flow.errors import InputError, ToolDeniedError, ToolError, UnifiedFlowError
     from unified_flow.lib.text.urls import addresses_of, without_fragment
     from unified_flow.tools import Caller
-    from unified_flow.tools.toolbox import arguments_from_json, arguments_from_pairs
+    from unified_flow.tools.toolbox import arguments_from_pairs
     from unified_flow.turns.results import ToolRequest
 
     try:
@@ -219,11 +211,7 @@ async def _called(
         found = (tool for tool in services.toolbox if tool.name == name)
         schema = next((tool.arguments.model_json_schema() for tool in found), {})
         try:
-            args = (
-                arguments_from_json(args_json)
-                if args_json is not None
-                else arguments_from_pairs(pairs, schema)
-            )
+            args = arguments_from_pairs(pairs, schema)
         except ValueError as exc:
             raise InputError(f"the arguments of {name}: {exc}", field="args") from exc
         tool, checked = services.toolbox.check(ToolRequest(tool=name, args=args))

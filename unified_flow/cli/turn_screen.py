@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from interventions.plaintext import one_line
+from interventions.plaintext import fit, one_line
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.view.ribbon import took_text
 from unified_flow.cli.terminal import beginning, counted
@@ -33,14 +33,14 @@ LABEL = 22
 def screen(turn: Turn, events: Sequence[AnyEvent], width: int) -> Iterator[str]:
     """Lines of at most `width` characters, without secrets."""
     for event in events:
-        yield from (_clipped(line, width) for line in _lines(event, width))
+        yield from (fit(line, width).rstrip() for line in _lines(event, width))
     found = retrieved_passages(turn)
     if found:
         yield ""
         yield f"{counted(len(found), 'passage')}:"
     for passage in found[:PASSAGES]:
         text = redact(passage.heading or passage.text, WHOLE)
-        yield _clipped(f"  {passage.source()}  {beginning(text, width)}", width)
+        yield fit(f"  {passage.source()}  {beginning(text, width)}", width).rstrip()
     if turn.response:
         yield ""
         answer = [
@@ -108,10 +108,6 @@ def _result(result: dict[str, Any]) -> str:
     return f"{result['tool']} ({beginning(str(result.get('result')), 40)})"
 
 
-def _clipped(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
 def timeline(events: Sequence[AnyEvent], width: int) -> Iterator[str]:
     """The phases of each run as bars, in proportion to its time; a new run where the turn was
     resumed or taken over."""
@@ -124,7 +120,7 @@ def timeline(events: Sequence[AnyEvent], width: int) -> Iterator[str]:
         if told:
             yield from _bars(run, width)
             run = []
-            yield _clipped(told.splitlines()[0], width)
+            yield fit(told.splitlines()[0], width).rstrip()
     yield from _bars(run, width)
 
 

@@ -65,7 +65,7 @@ class DocumentSettings(Table):
 
     language: str | None = setting(
         None,
-        "`en`, `sv`: of what does not tell its own; else that of most files",
+        "`en`, `sv`: of what does not name its own; else that of most files",
         pattern=r"^[a-z]{2}$",
     )
     ocr: str | None = setting(

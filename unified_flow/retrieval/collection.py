@@ -33,26 +33,21 @@ class Collection:
 
 @dataclass(frozen=True)
 class Statistics:
-    """`terms` counts every occurrence, `distinct_terms` each once over the whole collection.
-
-    `largest` holds (path, characters, chunks), `skipped` reason to number of files, `unread`
-    documents that are not read as a whole; `oldest` and `newest` say when files were read last
-    (UTC), None without any.
+    """`largest` holds (path, characters, chunks), `skipped` reason to number of files, `unread`
+    documents that are not read as a whole; `newest` says when a file was read last (UTC), None
+    without any.
     """
 
     collection: str
     roots: tuple[str, ...]
     files: int
     chunks: int
-    terms: int
-    distinct_terms: int
     size_bytes: int
     largest: tuple[tuple[str, int, int], ...]
     languages: dict[str, int]
     formats: dict[str, int]
     skipped: dict[str, int]
     unread: tuple[str, ...]
-    oldest: datetime | None
     newest: datetime | None
 
 
@@ -104,9 +99,8 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
         def rows(sql: str) -> sqlite3.Cursor:
             return reader.connection.execute(sql)
 
-        files, terms, oldest, newest = rows(
-            "SELECT count(*), total(terms), min(read_at), max(read_at) FROM file "
-            f"WHERE skipped IS NULL {where}"
+        files, newest = rows(
+            f"SELECT count(*), max(read_at) FROM file WHERE skipped IS NULL {where}"
         ).fetchone()
         formats = Counter(
             PurePath(path).suffix.casefold() if "://" not in path else "web page"
@@ -126,14 +120,11 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
             roots=tuple(printable(str(root)) for root in roots),
             files=files,
             chunks=reader.corpus.size,
-            terms=int(terms),
-            distinct_terms=rows("SELECT count(*) FROM vocabulary").fetchone()[0],
             size_bytes=store.size_on_disk(index.path),
             largest=tuple((path, int(size), chunks) for path, size, chunks in largest),
             languages=dict(reader.languages),
             formats={name or "none": count for name, count in formats.most_common()},
             skipped=dict(skipped.most_common()),
             unread=unread,
-            oldest=oldest and datetime.fromtimestamp(oldest, UTC),
             newest=newest and datetime.fromtimestamp(newest, UTC),
         )
