@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from unified_flow.policies import FailFast
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.shared.database import Database
+from unified_flow.shared.notifications import Listener
+from unified_flow.shared.text_relay import TextReceiver, TextSender
+from unified_flow.shared.turn_lease import CHANNEL
 from unified_flow.turns.events import Observed, TextArrived
 from unified_flow.turns.turn import Turn
 
@@ -181,3 +185,24 @@ def test_text_is_seen_where_the_question_was_asked(
     arrived = [event.text for event in seen if isinstance(event, TextArrived)]
     assert arrived
     assert DRAFT.response.startswith(arrived[0])
+
+
+@pytest.mark.parametrize("character", ["\N{SLIGHTLY SMILING FACE}", "\u754c", "\n"])
+def test_much_text_of_any_script_is_seen(character: str, database: Database) -> None:
+    """PostgreSQL bounds what is told at once, in bytes."""
+    text = character * 2500
+    told, receiver = queue.SimpleQueue[str | None](), TextReceiver()
+    listener = Listener(database, CHANNEL, told.put)
+    assert told.get(timeout=LIMIT_S) is None  # it listens
+
+    async def send() -> str:
+        TextSender(database, 1)(TextArrived(phase="synthesis", text=text))
+        seen = ""
+        while len(seen) < len(text):
+            news = await asyncio.to_thread(told.get, timeout=LIMIT_S)
+            arrived = receiver.received(str(news).partition(" ")[2])
+            seen = arrived.text if arrived else seen
+        return seen
+
+    assert asyncio.run(send()) == text
+    listener.close()

@@ -16,7 +16,7 @@ from unified_flow.shared.turn_lease import CHANNEL
 from unified_flow.turns.events import Observed, TextArrived
 
 EVERY_S = 0.1
-MOST = 1500  # characters of one notification, whose bytes PostgreSQL bounds to 8000
+MOST = 600  # characters, each up to 12 bytes as JSON: PostgreSQL takes 8000 in a notification
 MARK = "text "
 
 
