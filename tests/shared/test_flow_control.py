@@ -176,9 +176,12 @@ def test_text_is_seen_where_the_question_was_asked(
     start_worker: StartWorker,
     model_server: ModelServer,
     threads: ThreadPoolExecutor,
+    database: Database,
 ) -> None:
     model_server.script = script(synthesis=stream(DRAFT.model_dump_json()))
     start_worker()
+    ask(threads, client).result(LIMIT_S)
+    database.row("SELECT pg_notify(%(channel)s, 'of another program')", channel=CHANNEL)
     seen: list[Observed] = []
     turn = ask(threads, client, observer=seen.append).result(LIMIT_S)
     assert turn.response == DRAFT.response

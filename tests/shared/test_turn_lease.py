@@ -99,6 +99,20 @@ def test_a_message_whose_turn_has_just_been_answered_has_no_other(database: Data
     asyncio.run(run())
 
 
+def test_a_message_is_taken_although_the_last_session_ended(database: Database) -> None:
+    """As after a restart of the server, of which nobody need hear."""
+
+    async def run() -> None:
+        store = PostgresTurnStore(database, max_queued=9)
+        async with store.delivery("one"):
+            end_sessions(database)
+        async with store.delivery("two") as delivery:
+            assert delivery.begun is None
+        store.close()
+
+    asyncio.run(run())
+
+
 def test_the_status_changes_with_the_last_line(database: Database) -> None:
     """In one transaction: no reader sees one without the other."""
 

@@ -28,7 +28,7 @@ class TurnFollower:
 
     def __init__(self, store: PostgresTurnStore) -> None:
         self._store = store
-        self._told: dict[int, list[tuple[asyncio.AbstractEventLoop, Told]]] = defaultdict(list)
+        self._told: dict[str, list[tuple[asyncio.AbstractEventLoop, Told]]] = defaultdict(list)
         self._guard = threading.Lock()
         self._listener: Listener | None = None
 
@@ -75,18 +75,19 @@ class TurnFollower:
 
     @contextmanager
     def _heard_of(self, turn_id: int) -> Iterator[Told]:
+        turn = str(turn_id)  # another program may use a channel of this name for its own words
         waiter = (asyncio.get_running_loop(), Told())
         with self._guard:
-            self._told[turn_id].append(waiter)
+            self._told[turn].append(waiter)
             if self._listener is None:
                 self._listener = Listener(self._store.database, CHANNEL, self._heard)
         try:
             yield waiter[1]
         finally:
             with self._guard:
-                self._told[turn_id].remove(waiter)
-                if not self._told[turn_id]:
-                    del self._told[turn_id]
+                self._told[turn].remove(waiter)
+                if not self._told[turn]:
+                    del self._told[turn]
 
     def _heard(self, payload: str | None) -> None:
         with self._guard:
@@ -94,8 +95,8 @@ class TurnFollower:
                 waiters = [waiter for several in self._told.values() for waiter in several]
                 told = ""
             else:
-                turn_id, _, told = payload.partition(" ")
-                waiters = list(self._told.get(int(turn_id), ()))
+                turn, _, told = payload.partition(" ")
+                waiters = list(self._told.get(turn, ()))
         for loop, queue in waiters:
             with suppress(RuntimeError):  # its loop has ended
                 loop.call_soon_threadsafe(queue.put_nowait, told)

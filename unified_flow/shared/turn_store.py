@@ -144,7 +144,8 @@ class PostgresTurnStore(TurnStore):
         digest = digest_of(message)
         key = MESSAGE_LOCK + int(digest[:12], 16)
         for pause_s in _pauses_s():
-            if await in_thread(partial(self._shared.try_lock, key)):
+            lock = partial(self._shared.try_lock, key)
+            if await in_thread(partial(self.database.waiting, lock)):
                 break
             await asyncio.sleep(pause_s)
         try:
