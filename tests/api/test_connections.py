@@ -89,6 +89,13 @@ def test_an_accepted_socket_sends_at_once() -> None:
     assert asyncio.run(accept())
 
 
+def test_a_server_with_uvloop_beside_it_answers(tmp_path: Path) -> None:
+    """It comes with uvicorn[standard], and other programs of the environment may want it."""
+    installed = "import sys, types\nsys.modules['uvloop'] = types.ModuleType('uvloop')"
+    with serving(tmp_path, before=installed) as service:
+        assert service.http.get("/health").status_code == 200
+
+
 def test_the_server_keeps_a_connection_longer_than_clients_keep_theirs() -> None:
     settings = ServeSettings()
     connections = Connections(most=1, head_s=1.0, malformed=lambda client, scope: b"")

@@ -64,6 +64,7 @@ def serve(services: Services) -> None:
 def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -> uvicorn.Config:
     return uvicorn.Config(
         connections.tracked(app),
+        loop="asyncio",  # also where uvloop is installed, whose transports are none of asyncio's
         http=connections.around(H11Protocol),  # type: ignore[arg-type]  # uvicorn only calls it
         ws="none",
         backlog=BACKLOG,
