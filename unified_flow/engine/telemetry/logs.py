@@ -93,7 +93,8 @@ _terminal = _Terminal(logging.WARNING)
 
 class LineWriter:
     """Lines for stdout (1) or stderr (2), whose reader may stop: a thread writes them, and `lose`
-    is called for each that finds no room."""
+    is called for each that finds no room. With logging.handlers.QueueListener a reader who stops
+    keeps the process from ending: its `stop` waits for the last line however long that takes."""
 
     def __init__(self, descriptor: int, lose: Callable[[], object], most: int = WAITING) -> None:
         self._descriptor = descriptor
