@@ -124,7 +124,8 @@ class LivePhaseContext:
                 duration_ms=elapsed_ms(started),
             )
         )
-        answer = parse_reply(reply.text, output)
+        own = reply.answer
+        answer = own if isinstance(own, output) else parse_reply(reply.text, output)
         self.call_site = CallSite()
         return answer
 

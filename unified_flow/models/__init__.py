@@ -48,12 +48,14 @@ class Stream:
 @dataclass(frozen=True)
 class ModelReply:
     """The reply's text as it came; token counts where the server gives them. `left_out` counts
-    what the prompt had no room for, by the name of its budget."""
+    what the prompt had no room for, by the name of its budget. `answer` is what the text says,
+    where the model itself has made it of that."""
 
     text: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
+    answer: BaseModel | None = None
 
 
 @runtime_checkable

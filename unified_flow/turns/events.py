@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -352,7 +353,13 @@ Observed = AnyEvent | TextArrived
 
 
 def this_process(by: str | None = None) -> Runner:
+    """`by`: who asked for what it runs, if not its own user."""
+    return _runner(by, os.getpid())
+
+
+@lru_cache(maxsize=64)
+def _runner(by: str | None, pid: int) -> Runner:
     from interventions.transitions import Actor  # late: a phase needs only the events
 
     actor = Actor.current(by=by)
-    return Runner(user=actor.name, host=actor.host, pid=os.getpid())
+    return Runner(user=actor.name, host=actor.host, pid=pid)

@@ -263,7 +263,8 @@ class _FileLease(TurnLease):
 
     async def append(self, event: AnyEvent) -> None:
         journal = self._journal
-        durable, large = journal.must_be_durable(event), journal.is_large(event)
+        durable = journal.must_be_durable(event)
+        large = journal.makes_large_lines(event, durable=durable)
         self._large = self._large or large
         if durable or large:
             await self._store.on_disk(partial(journal.append, event), large=self._large)

@@ -156,10 +156,9 @@ class Journal:
             return False
         return must_be_durable(event)
 
-    def is_large(self, event: AnyEvent) -> bool:
-        """Whether encoding it may take a millisecond."""
-        said = SAID.get(event.event)
-        return said is not None and _room_after(getattr(event, said), LARGE) <= 0
+    def makes_large_lines(self, event: AnyEvent, *, durable: bool) -> bool:
+        """Whether encoding what `append` writes of it may take a millisecond."""
+        return (self._kept or durable) and any(map(_is_large, (*self._unkept, event)))
 
     def flush(self) -> None:
         """Write the pending lines, so that they survive this process and watchers see them."""
@@ -219,6 +218,11 @@ def must_be_durable(event: AnyEvent) -> bool:
     if event.event == "tool_started":
         return "writes" in event.access
     return event.event == "phase_failed" or event.event in STOPS
+
+
+def _is_large(event: AnyEvent) -> bool:
+    said = SAID.get(event.event)
+    return said is not None and _room_after(getattr(event, said), LARGE) <= 0
 
 
 def _room_after(value: Any, room: int) -> int:

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from unified_flow.api import problems
@@ -95,7 +95,7 @@ async def query(
         return _stream(state, body, exchange)
     turn = ask(state, body.to_ask, exchange, traced=body.trace)
     answer = await state.running.while_connected(turn, request.receive)
-    return JSONResponse(answer.model_dump(mode="json"))
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 @router.get("/query/stream", responses=STREAMED)

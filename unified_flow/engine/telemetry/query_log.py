@@ -156,7 +156,7 @@ class QueryLog:
 
     def append(self, line: RequestLine) -> None:
         """Raises OSError if it is not written whole; it is, once this process can write it."""
-        encoded = encode(line.model_dump(mode="json"))
+        encoded = encode(line)
         if self._rows is not None:
             self._rows.append(line.request_id, encoded.decode())
         jsonl.append_or_keep(self._path, encoded)

@@ -7,7 +7,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
@@ -54,12 +54,7 @@ def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
     if (listing := _listing(query, goal_id)) is not None:
         return listing
     path = _FILE_PATH.search(query)
-    every = any_language()
-    lines = re.search(
-        rf"\b{every.line}\s+(?P<first>\d+)(?:\s*(?:[-–]|{every.up_to})\s*(?P<last>\d+))?",  # noqa: RUF001
-        query,
-        re.IGNORECASE,
-    )
+    lines = _lines_of_file().search(query)
     if path and (lines or any(each.show_file.search(query[: path.start()]) for each in lexicons())):
         args: dict[str, Any] = {"path": path.group("path").strip(".")}
         if lines:
@@ -75,21 +70,32 @@ def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
     return None
 
 
+@cache
+def _lines_of_file() -> re.Pattern[str]:
+    every = any_language()
+    last = rf"(?:\s*(?:[-–]|{every.up_to})\s*(?P<last>\d+))?"  # noqa: RUF001
+    return re.compile(rf"\b{every.line}\s+(?P<first>\d+){last}", re.IGNORECASE)
+
+
 def _listing(query: str, goal_id: str) -> ToolRequest | None:
     if any(each.all_files.match(query) for each in lexicons()):
         return ToolRequest(tool=FILE_GLOB, args={"pattern": "**"}, goal_id=goal_id)
     listed = any(each.list_files.search(query) for each in lexicons())
-    glob = (
-        r"(?<![\w`])(?P<glob>[\w./-]*\*[\w./*-]*)"
-        rf"|(?<![\w/])(?P<suffix>\.[A-Za-z]\w{{0,7}})\s+{any_language().files}\b"
-    )
-    match = re.search(glob, query) if listed else None
+    match = _glob().search(query) if listed else None
     if match is None:
         return None
     return ToolRequest(
         tool=FILE_GLOB,
         args={"pattern": match.group("glob") or f"*{match.group('suffix')}"},
         goal_id=goal_id,
+    )
+
+
+@cache
+def _glob() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w`])(?P<glob>[\w./-]*\*[\w./*-]*)"
+        rf"|(?<![\w/])(?P<suffix>\.[A-Za-z]\w{{0,7}})\s+{any_language().files}\b"
     )
 
 
@@ -137,25 +143,28 @@ def _arguments(rest: str, tool: ToolDescription) -> dict[str, Any]:
     return arguments_from_pairs(shlex.split(rest), tool.parameters)
 
 
-def arithmetic(query: str) -> str | None:
-    """The expression, as the tool `calculate` reads it; None for a question in words."""
+@cache
+def _sums() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """ "17 % of 300", and an expression."""
     every = any_language()
     opening = (
         rf"^\W{{0,3}}(?:(?:{every.please}\s+)?"
         rf"(?:{every.result_of}|(?P<command>{every.calculate}))[\s:]+)?"
     )
-    percent = re.match(
-        rf"{opening}(?P<share>{_NUMBER})\s*(?:%|{every.percent})\s+{every.of}\s+"
-        rf"(?P<whole>{_NUMBER}){_END}",
-        query,
-        re.IGNORECASE,
+    share = rf"(?P<share>{_NUMBER})\s*(?:%|{every.percent})\s+{every.of}\s+(?P<whole>{_NUMBER})"
+    expression = rf"(?P<expression>(?:[-(\d.]|{_FUNCTION})[^?=]*?)"
+    return (
+        re.compile(rf"{opening}{share}{_END}", re.IGNORECASE),
+        re.compile(rf"{opening}{expression}{_END}", re.IGNORECASE),
     )
-    if percent is not None:
-        return f"{_plain(percent['whole'])} * {_plain(percent['share'])} / 100"
-    match = re.match(
-        rf"{opening}(?P<expression>(?:[-(\d.]|{_FUNCTION})[^?=]*?){_END}", query, re.IGNORECASE
-    )
-    if match is None:
+
+
+def arithmetic(query: str) -> str | None:
+    """The expression, as the tool `calculate` reads it; None for a question in words."""
+    percent, any_expression = _sums()
+    if (found := percent.match(query)) is not None:
+        return f"{_plain(found['whole'])} * {_plain(found['share'])} / 100"
+    if (match := any_expression.match(query)) is None:
         return None
     expression = match["expression"]
     for lexicon in lexicons():
@@ -189,28 +198,36 @@ def without_addresses(question: str) -> str:
     return " ".join(URL.sub(" ", question).split()) or question
 
 
+@cache
+def _reading() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What asks to read an address, and what is left of it without the address: "According to URL,
+    …", "Read URL and …", "What does URL say about …"."""
+    every = any_language()
+    asks = rf"(?P<what>{every.what})\s+(?:{every.do}\s+)?"
+    return (
+        re.compile(
+            rf"^\W*(?:{every.could_you}\s+)?(?:{every.please}[\s,]+)?"
+            rf"(?:{every.page}\b[^?!]{{0,40}}?\bURL|{asks}URL\s+{every.says}\b)",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            rf"^\W*(?:{every.please}\s+)?"
+            rf"(?:{every.page}\b[\s,:;.]*(?:{every.conjunction}\s+)?"
+            rf"|{asks}{every.says}\s+{every.about})",
+            re.IGNORECASE,
+        ),
+    )
+
+
 def pages_to_read(question: str) -> tuple[list[str], str] | None:
     """(addresses, what is asked of them), only if it asks to read what it names: an address in
     "How do I load https://… with httpx?" is part of the question."""
     urls = urls_in(question)
-    every = any_language()
-    says = rf"(?P<what>{every.what})\s+(?:{every.do}\s+)?URL\s+{every.says}\b"
-    wanted = re.match(
-        rf"^\W*(?:{every.could_you}\s+)?(?:{every.please}[\s,]+)?"
-        rf"(?:{every.page}\b[^?!]{{0,40}}?\bURL|{says})",
-        URL.sub("URL", question),
-        re.IGNORECASE,
-    )
-    if not urls or wanted is None:
+    wanted, left_over = _reading()
+    if not urls or wanted.match(URL.sub("URL", question)) is None:
         return None
     rest = without_addresses(question)
-    # What is left of "According to URL, …", "Read URL and …", "What does URL say about …".
-    left_over = (
-        rf"^\W*(?:{every.please}\s+)?"
-        rf"(?:{every.page}\b[\s,:;.]*(?:{every.conjunction}\s+)?"
-        rf"|(?P<what>{every.what})\s+(?:{every.do}\s+)?{every.says}\s+{every.about})"
-    )
-    asked = re.sub(left_over, lambda match: match["what"] or "", rest, flags=re.IGNORECASE).strip()
+    asked = left_over.sub(lambda match: match["what"] or "", rest).strip()
     return list(dict.fromkeys(urls))[:MAX_URLS], asked
 
 

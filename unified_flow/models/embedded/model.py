@@ -90,7 +90,8 @@ class EmbeddedModel:
                 f"the embedded model has no rules for {call.output.__name__}",
                 hint="map the phase that asks for it to a language model",
             )
-        return ModelReply(text=answer(call.query, call.sections).model_dump_json())
+        said = answer(call.query, call.sections)
+        return ModelReply(said.model_dump_json(), answer=said)
 
     async def aclose(self) -> None:
         """Nothing to close."""

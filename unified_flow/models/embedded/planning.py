@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from unified_flow.config.tool_names import (
@@ -111,11 +112,17 @@ def questions_in(text: str) -> list[str]:
 
 def search_query(question: str) -> str:
     """The question without addresses and "could you please tell me", which no document says."""
-    every = any_language()
-    courtesy = rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)"
-    bare = re.sub(courtesy, "", without_addresses(question), flags=re.IGNORECASE)
+    bare = _courtesy().sub("", without_addresses(question))
     query = lexicon_of(language_of(question)).unsaid.sub(" ", bare).strip()
     return (query or question)[:_MOST_CHARACTERS]
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    every = any_language()
+    return re.compile(
+        rf"^\W*{every.salutation}?\W*{every.tell_me}\b[\s,:]*(?=\w+\s+\w+)", re.IGNORECASE
+    )
 
 
 def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:

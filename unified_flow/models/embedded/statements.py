@@ -39,6 +39,8 @@ MARK = re.compile(rf"(?<!\s)\s*{_ONE_MARK}(?:[\s,;]*{_ONE_MARK})*", re.IGNORECAS
 # The marks of a list; "308" and "3.5 million" are none.
 _LISTED = re.compile(r"\A(?:[-*•. ]+|\d{1,3}[.)](?:\s+|\Z))+")
 _LETTER = rf"[^\W{UNSPACED}]"  # or digit, of a script that writes its words apart
+_WORD_BEFORE = re.compile(rf"(?:{_LETTER}|\d[.,])\Z")
+_WORD_AFTER = re.compile(rf"[.,]?{_LETTER}")
 _QUOTED = re.compile(r"“([^“”]+)”")
 _SOURCE = re.compile(r"(?<![^\s()])\(?[^\s()]+(?::p?|#L)\d+\b\)?:?")
 
@@ -54,8 +56,17 @@ def own_words(draft: Draft) -> str:
 
 
 def _without(text: str, quoted: str) -> str:
-    """Where it is part of a word or number, as "10" of "100", it stays."""
-    return re.sub(rf"(?<!{_LETTER})(?<!\d[.,]){re.escape(quoted)}(?![.,]?{_LETTER})", " ", text)
+    """Where it is part of a word or number, as "10" of "100", it stays. No pattern is made of the
+    quotation: to compile one takes longer than all else that is done with it."""
+    parts, done, at = [], 0, text.find(quoted)
+    while at >= 0 and quoted:
+        end = at + len(quoted)
+        if _WORD_BEFORE.search(text, max(0, at - 2), at) or _WORD_AFTER.match(text, end):
+            at = text.find(quoted, at + 1)
+            continue
+        parts.append(text[done:at])
+        done, at = end, text.find(quoted, end)
+    return " ".join([*parts, text[done:]])
 
 
 def code_of(draft: Draft) -> str:
@@ -81,10 +92,7 @@ def statements(draft: Draft, texts: list[str], *, introductions: bool = False) -
         rest = _without(rest, citation.quote)
         if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
             rest = re.sub(rf"{re.escape(citation.source)}(?!\d)", " ", rest)
-    every = any_language()
-    courtesy = rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?"  # "Let me know …"
-    rest = MARK.sub("", _SOURCE.sub(" ", rest))
-    rest = re.sub(courtesy, " ", rest, flags=re.IGNORECASE)
+    rest = _courtesy().sub(" ", MARK.sub("", _SOURCE.sub(" ", rest)))
     return [
         statement
         for start, end in sentences(rest)
@@ -93,6 +101,13 @@ def statements(draft: Draft, texts: list[str], *, introductions: bool = False) -
         and not statement.startswith(_set_phrases())
         and (introductions or not statement.endswith((":", "\uff1a")))  # of what follows
     ]
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    """ "Let me know …" """
+    every = any_language()
+    return re.compile(rf"(?:{every.please}\s+)?{every.closing}\b[^.!?]*[.!?]?", re.IGNORECASE)
 
 
 @cache

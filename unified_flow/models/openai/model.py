@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -127,7 +126,7 @@ class OpenAIModel:
         on_chunk = None
         if call.stream is not None:
             on_chunk = StreamPreview(call.stream.show, call.stream.field, self.server.secret).feed
-        with _labelled(self._label(call, made.messages)):
+        try:
             response, body = await self._post(call, made.messages, on_chunk)
             reply = read_completion(
                 self.server.without_key(body),
@@ -135,8 +134,11 @@ class OpenAIModel:
                 max_tokens=call.max_tokens,
                 larger_context=self.server.larger_context,
             )
-            self._warn_if_cut(reply, _prompt_tokens(made.messages))
-            return replace(reply, left_out=made.left_out)
+        except Exception as exc:  # only to be labelled: the boundary reports it
+            vars(exc)["model_call"] = self._label(call, made.messages)
+            raise
+        self._warn_if_cut(reply, made.messages)
+        return replace(reply, left_out=made.left_out)
 
     async def _post(
         self,
@@ -161,6 +163,8 @@ class OpenAIModel:
                     self._dialect = other
 
     def _label(self, call: ModelCall, messages: list[dict[str, str]]) -> dict[str, Any]:
+        """What an exception of the call carries as its `model_call`. It keeps its type, so that
+        code that sorts errors by type need not know this module."""
         return {
             "asked": self.model,
             "server": self.server.endpoint,
@@ -170,11 +174,13 @@ class OpenAIModel:
             "timeout_s": self.timeout_s,
         }
 
-    def _warn_if_cut(self, reply: ModelReply, estimated: int) -> None:
+    def _warn_if_cut(self, reply: ModelReply, messages: list[dict[str, str]]) -> None:
         """If the server counted so few tokens of a prompt that it cannot have read it all. A cut
         that takes less than half looks like a tokenizer that makes few tokens."""
         counted = reply.prompt_tokens
-        if counted is not None and _SMALLEST_CONTEXT <= counted < estimated / 2:
+        if counted is None or counted < _SMALLEST_CONTEXT:
+            return
+        if counted < (estimated := _prompt_tokens(messages)) / 2:
             logger.warning(
                 "%s at %s read %s tokens of a prompt of about %s: it cuts what its context cannot"
                 " hold and tells nobody (Ollama: raise OLLAMA_CONTEXT_LENGTH)",
@@ -186,17 +192,6 @@ class OpenAIModel:
 
     async def aclose(self) -> None:
         await self.server.aclose()
-
-
-@contextmanager
-def _labelled(label: dict[str, Any]) -> Iterator[None]:
-    """An exception that passes here carries `label` as its `model_call`. It keeps its type, so
-    that code that sorts errors by type need not know this module."""
-    try:
-        yield
-    except Exception as exc:  # only to be labelled: the boundary reports it
-        vars(exc)["model_call"] = label
-        raise
 
 
 def _prompt_tokens(messages: list[dict[str, str]]) -> int:
