@@ -56,12 +56,12 @@ WITH gone AS (DELETE FROM interventions WHERE id = ANY (%(gone)s)),
 written AS (
     INSERT INTO interventions (id, revision, entry)
     SELECT id, nextval('intervention_revisions'), entry
-    FROM unnest(%(ids)s::text[], %(entries)s::text[]) AS given (id, entry)
+    FROM unnest(%(ids)b::text[], %(entries)b::text[]) AS given (id, entry)
     ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry
 ),
 counted AS (
     INSERT INTO intervention_counts AS known
-    SELECT * FROM unnest(%(kinds)s::text[], %(names)s::text[], %(counts)s::bigint[])
+    SELECT * FROM unnest(%(kinds)b::text[], %(names)b::text[], %(counts)s::bigint[])
     ON CONFLICT (kind, name) DO UPDATE SET n = known.n + EXCLUDED.n
 )
 SELECT pg_notify(%(channel)s, '')

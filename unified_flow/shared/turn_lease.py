@@ -44,7 +44,7 @@ _ADD = """
     WITH added AS (
         INSERT INTO turn_events (turn_id, seq, line)
         SELECT turn_id, lines + n, line
-        FROM turns, unnest(%(new)s::bytea[]) WITH ORDINALITY AS given (line, n)
+        FROM turns, unnest(%(new)b::bytea[]) WITH ORDINALITY AS given (line, n)
         WHERE turn_id = %(turn_id)s AND lines = %(lines)s
     )
 """
