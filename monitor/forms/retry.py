@@ -22,27 +22,7 @@ from textual.widgets import Input, Static
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import NoResumerError, QueueError
 from interventions.plaintext import one_line
-from interventions.retry.contract import (
-    BegunCall,
-    CallDecision,
-    RetryRequest,
-    Scope,
-    StillOpenError,
-    TurnReader,
-    done_with,
-    find_resumer,
-    find_turn_reader,
-)
-from interventions.retry.retries import (
-    RetriedTurn,
-    WaitingTurn,
-    result_lines,
-    retry,
-    retry_all,
-    retry_entry,
-    tally,
-    waiting_turns,
-)
+from interventions.retry import contract, retries
 from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
 from monitor.core.feeds import foreign_error, redacted
 from monitor.forms.form import Form, Job
@@ -53,7 +33,7 @@ from monitor.widgets.turn_text import progress_line
 JOBS = 4
 DEFAULT_NOTE = "the retry went through"
 PERMISSION = "permission"
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPES: tuple[contract.Scope, ...] = get_args(contract.Scope)
 _MOST_PROBLEMS = 6
 _POLL_S = 0.2
 
@@ -62,18 +42,18 @@ class TurnForm(Form):
     """Shows the phases of its turns as they run, where the journals can be read."""
 
     running: Sequence[int] = ()  # numbers of turns, in the order in which they begin
-    tried: Sequence[RetriedTurn] = ()  # those of them that ended
+    tried: Sequence[retries.RetriedTurn] = ()  # those of them that ended
 
     @cached_property
-    def _reader(self) -> TurnReader:
-        return find_turn_reader()
+    def _reader(self) -> contract.TurnReader:
+        return contract.find_turn_reader()
 
     def progress(self) -> Content:
         ended = {one.turn_id for one in self.tried}
         left = [turn for turn in self.running if turn not in ended]
         lines, total = list[Content](), len(self.running)
         if total > 1:
-            said = tally(self.tried) if self.tried else "one is tried first"
+            said = retries.tally(self.tried) if self.tried else "one is tried first"
             lines.append(Content(f"{len(self.tried)} of {total} turns: {said}"))
         try:
             found = [self._reader.turn(self.queue.home, turn) for turn in left[:JOBS]]
@@ -104,15 +84,15 @@ class ResumeForm(TurnForm):
         def resume(turn: Entry) -> Entry:
             self.running = [turn["turn_id"]]
             ask = partial(ask_about_call, self.app)
-            request = RetryRequest(turn["turn_id"], None, note="", via=VIA, ask=ask)
-            resumer = find_resumer()
+            request = contract.RetryRequest(turn["turn_id"], None, note="", via=VIA, ask=ask)
+            resumer = contract.find_resumer()
             try:
-                result = retry(self.queue.home, request, resumer)
+                result = retries.retry(self.queue.home, request, resumer)
             finally:
-                done_with(resumer)
+                contract.done_with(resumer)
             if result.failed:
                 raise InputError(f"failed in {result.phase or 'a phase'}: {result.message}")
-            self.remarks += result_lines(turn, result)
+            self.remarks += retries.result_lines(turn, result)
             return turn
 
         return resume
@@ -131,8 +111,8 @@ class RetryForm(TurnForm):
     ]
 
     _is_question = False
-    _waiting: Sequence[WaitingTurn] = ()
-    _turns: Sequence[WaitingTurn] = ()  # of those, once somebody asked for them
+    _waiting: Sequence[retries.WaitingTurn] = ()
+    _turns: Sequence[retries.WaitingTurn] = ()  # of those, once somebody asked for them
 
     def heading(self) -> Content:
         if not self._turns:
@@ -161,7 +141,7 @@ class RetryForm(TurnForm):
             return len(self._alike()) > 1 or None if parameters == (False,) else self._has_others()
         return super().check_action(action, parameters)
 
-    def _alike(self) -> list[WaitingTurn]:
+    def _alike(self) -> list[retries.WaitingTurn]:
         return [turn for turn in self._waiting if turn.alike]
 
     def _has_others(self) -> bool:
@@ -179,7 +159,7 @@ class RetryForm(TurnForm):
             entries = await asyncio.to_thread(self.queue.entries)
         except QueueError:
             return  # the list says what is the matter with the queue
-        waiting = waiting_turns(self.entries[0], entries)
+        waiting = retries.waiting_turns(self.entries[0], entries)
         if len(waiting) < 2:
             return
         self._waiting = waiting
@@ -197,7 +177,7 @@ class RetryForm(TurnForm):
             self._show("#form-hint", "\n".join(hints))
         self.refresh_bindings()
 
-    def _request(self) -> RetryRequest:
+    def _request(self) -> contract.RetryRequest:
         """What was typed, without the turn. Raises InputError."""
         note = self.typed()
         if not note:
@@ -208,7 +188,7 @@ class RetryForm(TurnForm):
         grant = next((scope for scope in SCOPES if word and scope.startswith(word)), None)
         if word and grant is None:
             raise InputError(f"{word!r} allows nothing: {', '.join(SCOPES)}, or leave it empty")
-        return RetryRequest(0, None, note, grant=grant, via=VIA)
+        return contract.RetryRequest(0, None, note, grant=grant, via=VIA)
 
     def job(self) -> Job:
         return partial(self._retry_all, self._request()) if self._turns else super().job()
@@ -227,11 +207,11 @@ class RetryForm(TurnForm):
                 ask=partial(ask_about_call, self.app),
             )
             self.running = [entry["turn_id"]]
-            retried = retry_entry(self.queue, request, expected_version=entry["version"])
+            retried = retries.retry_entry(self.queue, request, expected_version=entry["version"])
             if not retried.resolved:
-                raise StillOpenError(retried)
+                raise contract.StillOpenError(retried)
             if retried.result.failed:
-                self.remarks += result_lines(entry, retried.result)
+                self.remarks += retries.result_lines(entry, retried.result)
             return retried.entry
 
         return retry_one
@@ -244,8 +224,9 @@ class RetryForm(TurnForm):
             self.entries = list({turn.entry["id"]: turn.entry for turn in turns}.values())
             self.action_submit()
 
-    def _retry_all(self, request: RetryRequest) -> ChangeOutcome:
-        turns, tried = {turn.turn_id: turn.named for turn in self._turns}, list[RetriedTurn]()
+    def _retry_all(self, request: contract.RetryRequest) -> ChangeOutcome:
+        turns = {turn.turn_id: turn.named for turn in self._turns}
+        tried = list[retries.RetriedTurn]()
         self.running, self.tried, self.remarks = list(turns), tried, []
 
         def closed(entry: Entry) -> Entry:
@@ -255,7 +236,7 @@ class RetryForm(TurnForm):
             return now
 
         try:
-            retry_all(
+            retries.retry_all(
                 turns,
                 self.queue.home,
                 request,
@@ -271,19 +252,19 @@ class RetryForm(TurnForm):
         return outcome
 
 
-def summary(tried: Sequence[RetriedTurn]) -> list[str]:
+def summary(tried: Sequence[retries.RetriedTurn]) -> list[str]:
     """The counts, then what did not pass: failures first, skipped for one reason together."""
     failed = [f"turn {o.turn_id} failed: {o.what[:300]}" for o in tried if o.status == "failed"]
     reasons = Counter(one.what[:300] for one in tried if one.status == "skipped")
     lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
     more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-    return [tally(tried), *lines[:_MOST_PROBLEMS], *more]
+    return [retries.tally(tried), *lines[:_MOST_PROBLEMS], *more]
 
 
-def ask_about_call(app: App[Any], call: BegunCall) -> CallDecision:
+def ask_about_call(app: App[Any], call: contract.BegunCall) -> contract.CallDecision:
     """Run the call again, count it as done, or leave the turn, which changes nothing and is what
     Enter does. From the thread of a retry: waits for the person, or the end of the monitor."""
-    choices: dict[CallDecision, str] = {"leave": "Leave the turn", "again": "Run it again"}
+    choices: dict[contract.CallDecision, str] = {"leave": "Leave the turn", "again": "Run it again"}
     if call.unfinished:
         choices["done"] = "Count it as done"
     menu = Menu(f"Turn {call.turn_id}", list(choices.values()), text=str(call))

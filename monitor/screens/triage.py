@@ -19,16 +19,8 @@ from textual.content import Content
 from interventions.entry import Entry, is_open
 from interventions.errors import QueryError, QueueError
 from interventions.health import Window
+from monitor.core import feeds
 from monitor.core.app_state import AppState
-from monitor.core.feeds import (
-    Feed,
-    Found,
-    changes_since,
-    feed_reader,
-    follow,
-    pulse_reader,
-    whenever,
-)
 from monitor.core.links import Place, Subject
 from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
@@ -96,7 +88,7 @@ class TriageScreen(EntryScreen):
         self.show()
         self.watch(self, "focused", self._arrange, init=False)
         self._read_queue()
-        read_pulse = pulse_reader(self.state.source, self.model.look, self.state.clock)
+        read_pulse = feeds.pulse_reader(self.state.source, self.model.look, self.state.clock)
         self._follow(read_pulse, self._show_pulse, _PULSE_S)
         self.set_interval(1.0, self.show)
         if self._begin_at:
@@ -110,15 +102,15 @@ class TriageScreen(EntryScreen):
     # What is read beside the keys
 
     def _follow(
-        self, read: Callable[[], Found], show: Callable[[Found], None], *pauses_s: float
+        self, read: Callable[[], feeds.Found], show: Callable[[feeds.Found], None], *pauses_s: float
     ) -> None:
         """In place of what the same method followed before."""
-        following = follow(read, partial(self.call_later, show), *pauses_s)
+        following = feeds.follow(read, partial(self.call_later, show), *pauses_s)
         self.run_worker(following, group=show.__name__, exclusive=True)
 
     def _read_queue(self) -> None:
         source = self.state.source
-        read = whenever(lambda: source.stamp(), lambda: source.read())
+        read = feeds.whenever(lambda: source.stamp(), lambda: source.read())
         self._follow(read, self._show_queue, _POLL_S, _REST_S)
 
     def _show_queue(self, snapshot: Snapshot) -> None:
@@ -147,10 +139,10 @@ class TriageScreen(EntryScreen):
     def _read_tab(self, turns: Sequence[int] = ()) -> None:
         """Anew, and then whatever it comes to be while it is shown."""
         state, name = self.state, self.tab.name
-        read = feed_reader(name, state.source, state.clock, self.window, turns)
+        read = feeds.feed_reader(name, state.source, state.clock, self.window, turns)
         self._follow(read, self._show_feed, _FEED_S)
 
-    def _show_feed(self, feed: Feed) -> None:
+    def _show_feed(self, feed: feeds.Feed) -> None:
         """While paused nothing moves; but a tab that shows nothing yet is filled."""
         tab = self.tabs[feed.tab]
         if self.model.paused and tab.feed is not None:
@@ -175,7 +167,7 @@ class TriageScreen(EntryScreen):
         self.call_later(self._show_behind, entry, background)
         if self.is_reading and turn_id and source.queue and is_open(entry):
             await asyncio.sleep(_CHANGES_AFTER_S)
-            changes = await asyncio.to_thread(changes_since, source.home, turn_id)
+            changes = await asyncio.to_thread(feeds.changes_since, source.home, turn_id)
             self._changes[turn_id] = changes
             self.call_later(self._show_behind, entry, background)
 

@@ -6,7 +6,7 @@ and lets some of them float above the axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import accumulate
 from math import ceil
@@ -52,34 +52,28 @@ def chart(found: Trends, width: int, height: int) -> Content:
     most = max(map(sum, bars), default=0)
     most += most % 2
     rows = max(height - 4, 2)
-    stacks = [_stack(bar, rows / (most or 1)) for bar in bars]
     lines = [_title(found), _legend(found)]
     for row in range(rows - 1, -1, -1):
-        scale = {rows - 1: most, (rows - 1) // 2: most // 2}.get(row, 0) if most else 0
-        number = short_number(scale) if scale else ""
-        parts = [Content.styled(f"{number:>{_SCALE - 2}} │", "dim")]
-        parts += [_cell(stack, row, max(cells - 1, 1), " " * (cells > 1)) for stack in stacks]
+        scale = {rows - 1: most, (rows - 1) // 2: most // 2}.get(row, 0)
+        parts = [Content.styled(f"{short_number(scale) if scale else '':>{_SCALE - 2}} │", "dim")]
+        for bar in bars:
+            filled = _cell(bar, row, rows / (most or 1))
+            gap = Content(" " * (cells > 1))
+            parts += [Content.styled(filled[0] * max(cells - 1, 1), filled[1]), gap]
         lines.append(Content("").join(parts))
     lines.append(Content.styled(f"{0:>{_SCALE - 2}} └" + "─" * cells * steps, "dim"))
     lines.append(Content.styled(_times(found, cells), "dim"))
     return Content("\n").join(lines)
 
 
-def _stack(bar: tuple[int, ...], scale: float) -> list[tuple[float, str]]:
-    """Up to which height each severity goes: to a whole cell, so that the height of the bar is
-    right without colours too, and rounded up, so that the worst is seen."""
-    top = max(sum(bar) * scale, 1 / 8)
-    counts = [(count, name) for count, name in zip(bar, SEVERITIES, strict=True) if count]
-    ends = [min(ceil(total * scale), top) for total in accumulate(count for count, _ in counts)]
-    return [(end, name) for end, (_, name) in zip([*ends[:-1], top], counts, strict=False)]
-
-
-def _cell(stack: list[tuple[float, str]], row: int, wide: int, gap: str) -> Content:
-    name, top = next(((name, end) for end, name in stack if end > row), ("", 0.0))
-    if not name:
-        return Content(" " * wide + gap)
-    full = min(max(round((top - row) * 8), 1), 8)
-    return Content.styled(_EIGHTHS[full] * wide, SEVERITY_STYLES[name]) + gap
+def _cell(bar: Sequence[int], row: int, scale: float) -> tuple[str, str]:
+    """How full it is, and the style of the severity that reaches it. Only the end of the whole bar
+    is drawn in eighths, so that its height is right without colours too; what is there at all is
+    seen."""
+    ends = (total * scale for total in accumulate(bar))
+    name = next((name for name, end in zip(SEVERITIES, ends, strict=True) if end > row), "")
+    eighths = max(round((sum(bar) * scale - row) * 8), 1) if name else 0
+    return _EIGHTHS[min(eighths, 8)], SEVERITY_STYLES.get(name, "")
 
 
 def _title(found: Trends) -> Content:
