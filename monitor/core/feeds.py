@@ -76,11 +76,7 @@ class Feed:
 
 
 def feed_reader(
-    tab: str,
-    source: Source,
-    clock: Clock,
-    window: Window = Window.DAY,
-    turns: Sequence[int] = (),
+    tab: str, source: Source, clock: Clock, window: Window = Window.DAY, turns: Sequence[int] = ()
 ) -> Callable[[], Feed]:
     """Reads the tab anew at every call; trends over this window, and these turns, however old.
     Nothing is raised: what is wrong is in the feed."""

@@ -88,9 +88,8 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
         room += given_up
     sizes[rest] = max(room, 4)
     laid_out = [(number, sizes[number]) for number in shown]
-    # A broad column goes on below itself, a narrow one below all texts.
-    broad = sizes[rest] >= _BROAD and not below
-    before = takewhile(lambda n: n != rest if broad else columns[n].is_figure, shown)
+    # It goes on below itself, or below all texts.
+    before = takewhile(lambda n: columns[n].is_figure if below else n != rest, shown)
     indent = sum(sizes[number] + GAP for number in before)
     texts = [[row.cells[rest].text] for row in rows]
     spare = height - len(rows) * (1 + below)

@@ -9,14 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from interventions.entry import (
-    Entry,
-    Transition,
-    complete,
-    is_open,
-    short_ids,
-    similar,
-)
+from interventions.entry import Entry, Transition, complete, is_open, short_ids, similar
 from interventions.errors import CorruptQueueError, QueueError, StorageError
 from interventions.home import (
     archive_file,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypedDict
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
@@ -109,22 +108,15 @@ class SnoozeForm(Form):
         return _unless_changed(partial(self.queue.snooze, **parse_snooze(self.typed())))
 
 
-class SnoozeEnd(TypedDict, total=False):
-    """Exactly one of the three, named as in `InterventionQueue.snooze`."""
-
-    duration: timedelta
-    until: datetime
-    until_n_more: int
-
-
-def parse_snooze(text: str) -> SnoozeEnd:
-    """`4h`, `x10` (ten more times) or a time with its zone. Raises InputError."""
+def parse_snooze(text: str) -> dict[str, Any]:
+    """`4h`, `x10` (ten more times) or a time with its zone, as `InterventionQueue.snooze` takes it.
+    Raises InputError."""
     if times := _TIMES.fullmatch(text):
-        return SnoozeEnd(until_n_more=int(times[1] or times[2]))
+        return {"until_n_more": int(times[1] or times[2])}
     if duration := parse_duration(text):
-        return SnoozeEnd(duration=duration)
+        return {"duration": duration}
     try:
-        return SnoozeEnd(until=from_text(text))
+        return {"until": from_text(text)}
     except ValueError:
         raise InputError(
             f"{text!r} is neither a while (30m, 4h, 2d), nor a number of times (x10), "

@@ -30,11 +30,7 @@ from monitor.widgets.part import text_of
 from monitor.widgets.row_list import RowList
 
 # What does the same as a command here, where it is not the form of that name.
-_DOES = {
-    "turns": "go('turns')",
-    "similar": "go('alike')",
-    "resume": "form('retry')",
-}
+_DOES = {"turns": "go('turns')", "similar": "go('alike')", "resume": "form('retry')"}
 _MOST_PROBLEMS = 3
 _UNDONE_UNASKED = 2
 _CHANGES_SHOWN = 3

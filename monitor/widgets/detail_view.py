@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -26,9 +26,8 @@ from monitor.widgets.part import Part
 from monitor.widgets.search_line import SearchLine
 
 _DEEPER = 4
-# `  >   41 |     return x`: the arrow, the number and the bar of a source line.
-_SOURCE_LINE = re.compile(r"(\s*>?\s*\d+ )\|\s*")
-_INDENT = re.compile(r"\s*")
+# Of `  >   41 |     return x` the arrow and the number, with the indentation; else that alone.
+_BEFORE_WORDS = re.compile(r"(?:(\s*>?\s*\d+ )\|)?\s*")
 
 
 class TextView(ScrollView, can_focus=True):
@@ -168,26 +167,20 @@ def wrapped(text: Iterable[Content], width: int) -> list[Content]:
     bar under the bar of a source line, so that code keeps its column."""
     lines: list[Content] = []
     for line in text:
-        lines += [line] if line.cell_length <= width else _broken(line, width)
+        if line.cell_length <= width:
+            lines.append(line)
+            continue
+        first, *_ = line.expand_tabs().wrap(width)
+        rest = line.expand_tabs()[len(first.rstrip()) :]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
+        margin = _margin(line.plain.expandtabs(), width // 3)
+        pieces = rest.wrap(max(width - len(margin), 1))
+        lines += [first, *(Content.assemble((margin, "dim"), piece) for piece in pieces)]
     return lines
 
 
-def _broken(line: Content, width: int) -> Iterator[Content]:
-    line = line.expand_tabs()
-    first = line.wrap(width)[0]
-    margin = _margin(line.plain, width // 3)
-    yield first
-    rest = line[len(first.rstrip()) :]
-    rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
-    for piece in rest.wrap(max(width - len(margin), 1)):
-        yield Content.assemble((margin, "dim"), piece)
-
-
 def _margin(line: str, most: int) -> str:
-    source = _SOURCE_LINE.match(line)
-    if source:
-        bar = " " * len(source[1]) + "|  "
-        return bar.ljust(min(len(source[0]) + _DEEPER, most))
-    indent = _INDENT.match(line)
-    depth = len(indent[0]) if indent else 0
-    return " " * min(depth + _DEEPER, most) if depth else ""
+    before = _BEFORE_WORDS.match(line)
+    number, depth = (before[1] or "", len(before[0])) if before else ("", 0)
+    bar = " " * len(number) + "|" if number else ""
+    return bar.ljust(min(depth + _DEEPER, most)) if depth else ""

@@ -19,11 +19,7 @@ _MOST_LIMITS = 4
 _BARS = "▁▂▃▄▅▆▇█"
 _WARNING = "bold $text-warning"
 _CRITICAL_WAITS = ("● critical waits", "bold $text-error")
-_GRADE = {
-    "healthy": "$text-success",
-    "warning": _WARNING,
-    "critical": "bold $text-error",
-}
+_GRADE = {"healthy": "$text-success", "warning": _WARNING, "critical": "bold $text-error"}
 
 
 class StatusHeader(Static):
