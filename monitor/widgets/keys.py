@@ -152,7 +152,7 @@ class KeyBar(Widget):
     def render(self) -> Content:
         return self._line
 
-    def _names(self) -> Iterator[tuple[Content, str]]:
+    def _names(self) -> Iterator[tuple[Content, Content]]:
         """(keys, name); the keys of a group stand together, and the help is last."""
         shown: dict[str, ActiveBinding] = {}
         for active in self.screen.active_bindings.values():
@@ -160,20 +160,22 @@ class KeyBar(Widget):
                 shown.setdefault(active.binding.action, active)
         last = shown.pop(HELP.action, None)
         ordered = [*shown.values(), *([last] if last else [])]
-        for group, alike in groupby(ordered, lambda a: a.binding.group or a.binding.description):
+        for group, found in groupby(ordered, lambda a: a.binding.group or a.binding.description):
+            alike = list(found)
             name = group if isinstance(group, str) else group.description
-            yield Content("").join(map(self._key, alike)), name
+            style = "" if any(active.enabled for active in alike) else "dim"
+            yield Content("").join(map(self._key, alike)), Content.styled(f" {name}", style)
 
     def _key(self, active: ActiveBinding) -> Content:
-        style = "bold $text-accent" if active.enabled else "$text-muted"
+        style = "bold $text-accent" if active.enabled else "dim"
         press = f" @click=app.simulate_key('{active.binding.key}')"
         return Content.styled(self.app.get_key_display(active.binding), style + press)
 
-    def _fitting(self, names: list[tuple[Content, str]]) -> Content:
-        whole = [Content.assemble(keys, f" {name}") for keys, name in names]
+    def _fitting(self, names: list[tuple[Content, Content]]) -> Content:
+        whole = [Content.assemble(*each) for each in names]
         *others, last = whole or [Content("")]
         ends = list(accumulate(each.cell_length + 1 for each in others))
         count = bisect_right(ends, self.size.width - last.cell_length)
-        if count < len(others) and names[-1][1] == HELP.description:
+        if count < len(others) and last.plain.endswith(HELP.description):
             last = Content.assemble(names[-1][0], " more")
         return Content(" ").join([*others[:count], last])

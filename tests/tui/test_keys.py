@@ -684,7 +684,7 @@ async def test_a_greyed_key_says_so_and_comes_alive(
             line = triage(pilot).query_one(KeyBar).render()
             at = line.plain.index("r Resolve")
             (style,) = (span.style for span in line.spans if span.start == at)
-            return "muted" in str(style)
+            return "dim" in str(style)
 
         for name in ("r", "n", "f", "space", "y"):
             await pilot.press(name)
