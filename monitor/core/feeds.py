@@ -170,7 +170,7 @@ def changes_since(home: Path, turn_id: int) -> tuple[str, ...]:
         return ()
     except Exception as error:  # noqa: BLE001 - a foreign reader
         return (f"not known: {foreign_error(error)}",)
-    return tuple(one_line(redact_text(line)) for line in found) or ("nothing that is known",)
+    return tuple(one_line(redact_text(line)) for line in found) or ("nothing that is recorded",)
 
 
 def foreign_error(error: Exception) -> str:

@@ -9,7 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from interventions.entry import Entry, MergedFailure, is_open, severity_rank, worst_first
+from interventions.entry import (
+    Entry,
+    MergedFailure,
+    is_open,
+    is_snoozed,
+    severity_rank,
+    worst_first,
+)
 from interventions.errors import QueryError
 from interventions.plaintext import one_line
 from interventions.times import to_text
@@ -117,14 +124,16 @@ class TriageModel:
         return {entry["id"] for entry in entries if known.get(entry["id"]) != last_news(entry)}
 
     def groups(self, now: datetime) -> list[Group]:
-        """A row for each cause that matches, in the chosen order and then by what happened last;
-        below one that is unfolded, its entries, the worst first."""
+        """A row for each cause that matches, in the chosen order and then by what happened last; by
+        severity, snoozed ones come last. Below an unfolded one its entries, the worst first."""
         query = self.query
         if self.snapshot.of_all_states:
             query = query._replace(names_state=True)
         groups = grouped(worst_first(query.select(list(self.snapshot.entries), now)))
         groups.sort(key=lambda group: group.last_seen, reverse=True)
         groups.sort(key=_ORDERS[self.order], reverse=not self.reverse)
+        if self.order is Sort.SEVERITY:  # what may wait is not the worst
+            groups.sort(key=lambda group: all(is_snoozed(one, now) for one in group.entries))
         rows: list[Group] = []
         for group in groups:
             rows.append(group)

@@ -23,8 +23,7 @@ class Menu(ModalScreen[tuple[str, int] | None]):
     line. A command is copied, or done here: by the form or the place that does the same."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("enter", "done('choose')", "Choose", "This one; or by its number", id="menu.choose"),
-        key("x", "done('run')", "Do it here", "What the command does", id="menu.run"),
+        key("x", "run", "Do it here", "What the command does", id="menu.run"),
         key("escape,q", "dismiss", "Cancel", "None of them", id="menu.cancel"),
         hidden_key("j", "app.simulate_key('down')", "Down", "One down", id="menu.down"),
         hidden_key("k", "app.simulate_key('up')", "Up", "One up", id="menu.up"),
@@ -46,8 +45,8 @@ class Menu(ModalScreen[tuple[str, int] | None]):
             box.border_title = Content(self._title)
             if self._text:
                 yield Static(self._text, markup=False)
-            if self._of_commands:
-                box.border_subtitle = "⏎ or its number copies · x does it here"
+            copies = "copies · x does it here" if self._of_commands else "chooses"
+            box.border_subtitle = f"⏎ or its number {copies}"
             lines = enumerate(self._lines, 1)
             yield OptionList(
                 *(Content.assemble((f"{number} ", "bold"), line) for number, line in lines),
@@ -56,17 +55,15 @@ class Menu(ModalScreen[tuple[str, int] | None]):
         yield KeyBar()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._of_commands or parameters != ("run",)
+        return self._of_commands or action != "run"
 
     def action_number(self, number: int) -> None:
         if number <= len(self._lines):
             self.dismiss(("choose", number - 1))
 
-    def action_done(self, word: str) -> None:
-        chosen = self.query_one(OptionList).highlighted
-        if chosen is not None:
-            self.dismiss((word, chosen))
+    def action_run(self) -> None:
+        self.dismiss(("run", self.query_one(OptionList).highlighted or 0))
 
     @on(OptionList.OptionSelected)
-    def _chosen(self) -> None:
-        self.action_done("choose")
+    def _chosen(self, message: OptionList.OptionSelected) -> None:
+        self.dismiss(("choose", message.option_index))

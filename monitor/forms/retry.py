@@ -246,6 +246,7 @@ class RetryForm(TurnForm):
             )
         except QueueError as error:
             self.remarks.append(f"{error} ({error.hint})")
+        self._turns = ()
         outcome = apply(self.DONE, self.entries, closed)
         if outcome.refused or [one.status for one in tried] != ["passed"] * len(turns):
             self.remarks += summary(tried)

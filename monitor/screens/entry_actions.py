@@ -12,7 +12,7 @@ from textual.app import SuspendNotSupported
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
-from interventions.entry import Entry, is_open, turn_context
+from interventions.entry import Entry, is_open, latest_failure, turn_context
 from interventions.errors import NoResumerError, QueueError
 from interventions.home import SETTINGS_FILE
 from interventions.plaintext import for_home, one_line
@@ -129,7 +129,8 @@ class EntryScreen(Screen[None]):
         """A key that is greyed out does not just do nothing."""
         active = self.active_bindings.get(event.key)
         if active is not None and not active.enabled:
-            self.notify_once(f"{active.binding.description} does not apply here")
+            where = "; E goes to its entry" if isinstance(self.item.subject.entry, str) else ""
+            self.notify_once(f"{active.binding.description} does not apply here{where}")
 
     def _may_change(self) -> bool:
         return self.state.source.queue is not None and not self.read_only
@@ -285,6 +286,10 @@ class EntryScreen(Screen[None]):
         if entry is None:
             return []
         found = []
+        # Of a recipe or a configuration that cannot be read the message names the line.
+        named = str(latest_failure(entry).get("error_message")).partition(": ")[0]
+        if (place := desktop.source_line(named)) and place[0].is_file():
+            found.append(("named file", *place))
         if place := desktop.source_line(entry.get("location")):
             found.append(("source", *place))
         recipe = turn_context(entry).get("recipe")

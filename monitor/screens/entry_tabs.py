@@ -24,8 +24,8 @@ BADGES = {
     "REGRESSION": ("REGR", "regression", "came back after it was resolved"),
     "SNOOZED": ("SNZD", "snoozed", "snoozed"),
     "SUPERSEDED": ("SUPS", "snoozed", "its turn was answered by another one"),
-    "RESOLVED": ("DONE", "good", "resolved"),
-    "DISMISSED": ("DISM", "good", "dismissed"),
+    "RESOLVED": ("RESOLVED", "good", "resolved"),
+    "DISMISSED": ("DISMISSED", "good", "dismissed"),
 }
 
 

@@ -389,7 +389,8 @@ class TriageScreen(EntryScreen):
             problem = "; ".join(self.model.query.remarks)
         except QueryError as error:
             problem = f"{error}: {error.hint}"
-        self.filter_line.show(self.query_text, problem)
+        way_out = "esc goes back" if self._trail else "esc clears it"
+        self.filter_line.show(self.query_text, problem, way_out)
         self.show()
 
     def action_back(self) -> None:

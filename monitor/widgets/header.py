@@ -134,8 +134,8 @@ class FilterLine(Static):
         super().__init__(id=id, markup=False)
         self.show("")
 
-    def show(self, query: str, problem: str = "") -> None:
+    def show(self, query: str, problem: str = "", way_out: str = "esc clears it") -> None:
         self.display = bool(query)
         style = "$text-error" if problem else ""
-        wrong = (problem, "$text-error") if problem else ("esc clears it", "dim")
+        wrong = (problem, "$text-error") if problem else (way_out, "dim")
         self.update(Content.assemble(("/ ", "bold $text-accent"), (query, style), "  ", wrong))

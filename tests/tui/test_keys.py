@@ -711,7 +711,7 @@ async def test_the_help_is_in_groups_and_can_be_searched(
     async with monitor().run_test(size=(100, 90)) as pilot:
         await pilot.press("question_mark")
         lines = [line.strip("│ ") for line in text(pilot).splitlines()]
-        for title in ("Change", "The list", "Its order", "Tabs", "Move", "Marks of a row"):
+        for title in ("Change", "The list", "Sort", "Tabs", "Move", "Marks of a row"):
             assert any(title in line for line in lines)
         await pilot.press("slash", *"by count")
         await until(pilot, lambda: "(sort.count)" in text(pilot))

@@ -111,6 +111,19 @@ async def test_an_old_turn_and_a_closed_entry_are_found(
         assert triage(pilot).tab.name == "open"
 
 
+async def test_a_link_says_that_escape_goes_back(
+    queue: InterventionQueue, monitor: Make, registered: dict[int, str]
+) -> None:
+    registered[1] = put(queue, turn_id=1)
+    async with monitor().run_test(size=SIZE) as pilot:
+        await pilot.press("T")
+        await until(pilot, lambda: "/ turn:1  esc goes back" in text(pilot))
+        await pilot.press("r")
+        await until(pilot, lambda: "does not apply here; E goes to its entry" in told(pilot))
+        await pilot.press("escape")
+        await until(pilot, lambda: "esc goes back" not in text(pilot))
+
+
 async def test_what_is_alike(queue: InterventionQueue, monitor: Make) -> None:
     put(queue, severity="critical")
     for number in (1, 2):
@@ -204,6 +217,18 @@ async def test_files_to_mend(queue: InterventionQueue, monitor: Make) -> None:
         assert "3 configuration" in text(pilot)
         await pilot.press("2")
         await until(pilot, lambda: "/no/recipe.md is not on this machine" in told(pilot))
+
+
+async def test_the_file_that_the_message_names_comes_first(
+    queue: InterventionQueue, monitor: Make, tmp_path: Path
+) -> None:
+    recipe = tmp_path / "planner.md"
+    recipe.write_text("broken")
+    put(queue, error_message=f"{recipe}:1: a recipe begins with +++", location="/no/source.py:41")
+    async with monitor().run_test(size=(200, 40)) as pilot:
+        await pilot.press("e")
+        await until(pilot, lambda: f"1 named file     {recipe}:1" in text(pilot))
+        assert "⏎ or its number chooses" in text(pilot)
 
 
 async def test_a_form_says_once_what_is_alike_and_else_what_is_not(

@@ -208,7 +208,7 @@ async def test_a_copy_of_a_queue_shows_closed_entries_too(
     source = BundleSource(Path(copy), utc_now)
     async with Monitor(source, source.read()).run_test(size=SIZE) as pilot:
         assert len(rows(pilot).rows) == 2
-        assert "DONE" in text(pilot)
+        assert "RESOLVED" in text(pilot)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"intervention": {}}', '{"intervention": 3}'])

@@ -135,7 +135,8 @@ def show_outcome(
         print()
     show_answer(turn, roots)
     if _unchecked(turn):
-        note("code could not check this answer against the passages")
+        passages = f"unified-flow turns show {turn.turn_id}{home_flag(home)}"
+        note(f"code could not check this answer; compare it with its passages: {passages}")
     if turn.failure is not None:
         note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
 

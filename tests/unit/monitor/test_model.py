@@ -33,6 +33,14 @@ def _shown(model: TriageModel) -> list[str]:
     return [group.first["error_type"] for group in model.groups(NOW)]
 
 
+def test_what_is_snoozed_comes_last_unless_another_order_is_asked_for() -> None:
+    snoozed = _entry(1, severity="critical", snoozed_until=to_text(NOW + timedelta(hours=1)))
+    model = TriageModel(_snapshot(snoozed, _entry(2), _entry(3)))
+    assert _shown(model) == ["E2", "E3", "E1"]
+    model.sort(Sort.LAST)
+    assert _shown(model) == ["E1", "E2", "E3"]
+
+
 def test_while_paused_what_comes_is_counted_and_shown_after() -> None:
     model = TriageModel(_snapshot(_entry(1)))
     model.toggle_pause()
