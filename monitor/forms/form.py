@@ -323,7 +323,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
             return
         self.query(Input).set(disabled=False)
         self.set_focus(self._focused)
-        self._show("#form-hint", self.HINT)
         self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
         done = len(self.state.done)
         lines = [f"{self.DONE} {done}"] if done else []

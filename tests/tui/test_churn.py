@@ -91,14 +91,15 @@ async def test_twenty_changes_a_second(
             memory.append(_resident_bytes())
             await asyncio.sleep(0.05)
         assert await churning >= SECONDS * 15
-        half = len(memory) // 2
-        growth = (median(memory[half:]) - median(memory[:half])) / 1e6
+        # At first it comes to the most that it needs: what was read and what is being read at once.
+        third = len(memory) // 3
+        growth = (median(memory[2 * third :]) - median(memory[third : 2 * third])) / 1e6
         ms, own_ms = (sorted(each * 1000 for each in found) for found in (waits, needed))
         high, own_high = (found[int(len(found) * 0.99)] for found in (ms, own_ms))
         print(f"tab {tab}, {archived} archived: {median(ms):.0f} ms median, ", end="")
         print(f"{high:.0f} in 99 of 100, {ms[-1]:.0f} at worst; ", end="")
         print(f"of the processor {median(own_ms):.0f}, {own_high:.0f}, {own_ms[-1]:.0f}")
-        print(f"{growth:.1f} MB more in the second half")
+        print(f"{growth:.1f} MB more in the last third")
         assert high < 100 or not SOAK
         assert growth < 8
 
