@@ -137,24 +137,29 @@ def test_a_database_that_is_away_is_no_failure_of_a_turn(
     assert (outcome.answer, outcome.unreported) == ("unavailable", False)
 
 
+@pytest.fixture
+def services(
+    served_home: Path, tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> list[UnifiedFlow]:
+    """Two, each with sessions of its own at the database."""
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("OTHER_URL", database.url)
+    settings = (served_home / "unified_flow.toml").read_text()
+    (other / "unified_flow.toml").write_text(settings.replace(VARIABLE, "OTHER_URL"))
+    return [UnifiedFlow.from_config(place) for place in (served_home, other)]
+
+
 def test_the_same_message_to_two_services_is_one_turn(
-    served_home: Path,
+    services: list[UnifiedFlow],
     start_worker: StartWorker,
     model_server: ModelServer,
     threads: ThreadPoolExecutor,
     database: Database,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also if the first service dies meanwhile: who asks the second follows the same turn."""
     gate = Gate(DRAFT)
     model_server.script = script(synthesis=gate)
-    other = tmp_path / "other"
-    other.mkdir()
-    monkeypatch.setenv("OTHER_URL", database.url)  # which makes it another session of the database
-    settings = (served_home / "unified_flow.toml").read_text()
-    (other / "unified_flow.toml").write_text(settings.replace(VARIABLE, "OTHER_URL"))
-    services = [UnifiedFlow.from_config(place) for place in (served_home, other)]
     start_worker()
     first = ask(threads, services[0], request_id="r1")
     gate.wait_for_one()
@@ -168,6 +173,31 @@ def test_the_same_message_to_two_services_is_one_turn(
     gate.open.set()
     turns = [each.result(LIMIT_S) for each in (first, second)]
     assert {turn.turn_id for turn in turns} == {1}
+    assert model_server.phases.count("synthesis") == 1
+
+
+def test_who_leaves_does_not_end_the_turn_that_another_follows(
+    services: list[UnifiedFlow],
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    database: Database,
+) -> None:
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=[gate, gate])
+    start_worker()
+
+    async def one_leaves() -> list[Turn]:
+        asked = [
+            asyncio.create_task(each.process("s", QUESTION, request_id="r1")) for each in services
+        ]
+        await asyncio.to_thread(wait_until, database, "SELECT bool_or(followers = 2) FROM turns")
+        asked.pop().cancel()
+        await asyncio.to_thread(wait_until, database, "SELECT bool_or(followers = 1) FROM turns")
+        gate.open.set()
+        return [await each for each in asked]
+
+    (turn,) = asyncio.run(within(one_leaves()))
+    assert turn.status == "answered"
     assert model_server.phases.count("synthesis") == 1
 
 

@@ -96,6 +96,7 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
     from dbos import DBOS, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(logging.ERROR)
+    logging.getLogger("dbos").addFilter(lambda record: not _is_cancellation(record))
     DBOS(
         config={
             "name": APPLICATION,
@@ -137,6 +138,12 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             polling_interval_sec=settings.polling_s,
             on_conflict="always_update",
         )
+
+
+def _is_cancellation(record: logging.LogRecord) -> bool:
+    """DBOS tells of each as of a defect. Its error for it is not public."""
+    cause = record.exc_info and record.exc_info[0]
+    return cause is not None and "Cancelled" in cause.__name__
 
 
 def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> list[str]:
