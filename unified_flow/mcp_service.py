@@ -274,23 +274,23 @@ class AgentTools:
 
 @contextmanager
 def _tool_errors() -> Iterator[None]:
-    """Whatever goes wrong is told to the agent, with what to do about it."""
+    """Report what goes wrong to the agent, with what to do about it."""
     try:
         yield
     except PhaseError as error:
-        told = f"turn {error.turn_id}: {error}"
+        message = f"turn {error.turn_id}: {error}"
         if error.hint:
-            told += f"; hint: {error.hint}"
+            message += f"; hint: {error.hint}"
         waits = error.intervention_id
-        told += f". Intervention {short_id(waits)} waits" if waits else ". Nobody was told"
-        raise ToolError(clean(redact_text(told))) from error
+        message += f". Intervention {short_id(waits)} waits" if waits else ". It is in no queue"
+        raise ToolError(clean(redact_text(message))) from error
     except (QueueError, UnifiedFlowError) as error:
-        told = f"{error}; hint: {error.hint}" if error.hint else str(error)
-        raise ToolError(clean(redact_text(told))) from error
+        message = f"{error}; hint: {error.hint}" if error.hint else str(error)
+        raise ToolError(clean(redact_text(message))) from error
     except Exception as error:  # an agent reads no traceback: it is in the log
         logger.exception("a tool of the MCP server failed")
-        told = f"{type(error).__name__}: {error}; the traceback is in logs/flow.log"
-        raise ToolError(clean(redact_text(told))) from error
+        message = f"{type(error).__name__}: {error}; the traceback is in logs/flow.log"
+        raise ToolError(clean(redact_text(message))) from error
 
 
 def _client_of(context: Context[None]) -> str:

@@ -22,7 +22,7 @@ EXITS = {
     Code.FAILED: "a phase failed, and an intervention waits",
     Code.USAGE: "usage or configuration",
     Code.NOT_FOUND: "not found, or ambiguous",
-    Code.QUEUE: "the queue's own trouble: nobody was told",
+    Code.QUEUE: "the queue's own trouble: a failure was not queued",
     Code.CONFLICT: "somebody else was first, or the entry is not in that state",
     Code.INTERRUPTED: "interrupted",
 }

@@ -106,7 +106,7 @@ def entry_to_retry(
 
 def _reported_in(result: RetryResult) -> str:
     again = result.intervention_id
-    return f"intervention {short_id(again)}" if again else "nobody was told"
+    return f"intervention {short_id(again)}" if again else "not queued"
 
 
 def result_lines(entry: Entry, result: RetryResult) -> list[str]:

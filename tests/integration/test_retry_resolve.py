@@ -265,6 +265,6 @@ def test_a_later_failure_of_which_nobody_is_told_is_4(
     every = cli(home, "interventions", "retry", second, "--all")
     for done in (one, every):
         assert done.returncode == 4, done.stderr
-        assert "then failed in validation (nobody was told)" in done.stderr
+        assert "then failed in validation (not queued)" in done.stderr
         assert "None" not in done.stdout + done.stderr
     assert "passed 0, failed 1, skipped " in every.stdout

@@ -39,12 +39,14 @@ def run(
         int | None, typer.Option(min=1, help="Draw that many questions [default: all].")
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="What the sample is drawn by; a larger one holds the smaller.")
+        int, typer.Option(help="Seed of the sample; a larger sample holds the smaller.")
     ] = 1,
     unanswerable: Annotated[
         float,
         typer.Option(
-            min=0.0, max=1.0, help="As many more, by this share, without the documents they need."
+            min=0.0,
+            max=1.0,
+            help="Ask this share once more, without the documents that hold the answer.",
         ),
     ] = 0.0,
     recipes: Annotated[
@@ -95,7 +97,7 @@ def run(
 def compare(
     run_a: RunName, run_b: RunName, as_json: options.AsJson = False, home: options.Home = None
 ) -> None:
-    """Whether run B is better than run A.
+    """Say whether run B is better than run A.
 
     Intervals are of 95 %, by the paired bootstrap.
 
@@ -143,7 +145,9 @@ def list_runs(
 
 def show(
     name: RunName,
-    wrong: Annotated[bool, typer.Option("--wrong", help="Each question that went wrong.")] = False,
+    wrong: Annotated[
+        bool, typer.Option("--wrong", help="List the questions that went wrong.")
+    ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

@@ -56,7 +56,7 @@ def index(
     unified-flow index manuals/ --collection manuals
     unified-flow index https://example.org/page    fetched now, and again each time
     unified-flow index --rebuild docs/
-    unified-flow index --delete old-docs/          as where they are gone for good
+    unified-flow index --delete old-docs/          those that are gone for good
 
     In shared mode this is what publishes the index for all workers.
 

@@ -66,7 +66,7 @@ def delete(
 ) -> None:
     """Delete memories by their ids.
 
-    Those that are there go even if others are not.
+    Ids that exist are deleted even if others do not.
 
     \b
     unified-flow memory delete m3fa9c1 m77b0e2

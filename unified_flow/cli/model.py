@@ -32,7 +32,7 @@ def add_model(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Fetch a model's file and check it. Broken off, the same command goes on where it stopped.
+    """Fetch a model's file and check it. Interrupted, the same command goes on where it stopped.
 
     \b
     unified-flow model add https://HOST/PATH/model.gguf --sha256 SUM

@@ -30,7 +30,7 @@ Limit = Annotated[
     int, typer.Option("--limit", "-n", min=0, help="At most so many, the newest; 0: all.")
 ]
 User = Annotated[
-    str, typer.Option("--user", "-u", metavar="ID", help="Whose rules and memories hold.")
+    str, typer.Option("--user", "-u", metavar="ID", help="Whose rules and memories apply.")
 ]
 Session = Annotated[
     str | None,

@@ -138,7 +138,7 @@ def show_outcome(
         passages = f"unified-flow turns show {turn.turn_id}{home_flag(home)}"
         note(f"code could not check this answer; compare it with its passages: {passages}")
     if turn.failure is not None:
-        note(f"not saved: {turn.failure.error_message} ({show or 'nobody was told'})")
+        note(f"not saved: {turn.failure.error_message} ({show or 'it could not be queued'})")
 
 
 def show_resumed(resumed: ResumeResult, home: Path | None) -> None:
@@ -178,7 +178,7 @@ def _show_card(turn: Turn, error: PhaseError, home: Path | None) -> None:
     steps = Text("Next:", "dim")
     if error.intervention_id is None:
         steps.append(
-            f"\n  nobody was told (the queue: {error.admission}); see logs/errors/emergency_*",
+            f"\n  it could not be queued ({error.admission}); see logs/errors/emergency_*",
             "none",
         )
     for command in _next_commands(error):

@@ -1,4 +1,4 @@
-"""Turns that were cut off: told, and let go on all together."""
+"""Turns that were cut off: reported, and let go on all together."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def described(dead: Sequence[DeadTurn]) -> str:
     numbers = [str(turn.turn_id) for turn in dead]
     more = f" and {len(dead) - SHOWN} more" if len(dead) > SHOWN else ""
     names = sorted({short_id(turn.intervention_id) for turn in dead if turn.intervention_id})
-    told = f" (intervention {', '.join(names)})" if names else " (the queue has no room for it)"
-    return f"the process died that ran turn {', '.join(numbers[:SHOWN])}{more}{told}"
+    queued = f" (intervention {', '.join(names)})" if names else " (the queue has no room for it)"
+    return f"the process died that ran turn {', '.join(numbers[:SHOWN])}{more}{queued}"
 
 
 def recover(

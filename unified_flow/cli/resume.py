@@ -42,7 +42,7 @@ def resume(
     With --from, an answered turn stays as it is, and a fork of it goes on: a new turn.
 
     Completed phases and tool calls are not run again. The rest runs with today's code and
-    configuration, and with the options that the question was asked with; name them anew to
+    configuration, and with the options that the question was asked with; give them again to
     change them. The intervention is resolved, verified, once its phase has completed.
 
     \b

@@ -63,7 +63,7 @@ def import_(
 
 
 def check(home: options.Home = None, as_json: options.AsJson = False) -> None:
-    """Try whether the database can carry the shared mode.
+    """Check that the database can carry the shared mode.
 
     \b
     unified-flow shared check

@@ -43,7 +43,7 @@ def list_tools(
     unified-flow tools list --tools mytools.py --json
 
     Exit code 0, or 1 if an MCP server does not answer or has several tools of one name;
-    all others are shown all the same.
+    the others are shown all the same.
     """
     import asyncio
 
@@ -129,7 +129,7 @@ def delete_grants(
 ) -> None:
     """Take back what a tool was allowed.
 
-    The setting tools.allow is not touched.
+    The setting tools.allow does not change.
 
     \b
     unified-flow grants delete time.get_current_time

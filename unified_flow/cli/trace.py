@@ -121,32 +121,32 @@ def _entry(line: RequestLine, queue: InterventionQueue) -> Entry | None:
 
 
 def _show(request: Mapping[str, Any]) -> None:
-    told = {name: _clean(value) for name, value in request.items()}
-    say(f"request  {told['request_id']}  {told['timestamp']}")
+    shown = {name: _clean(value) for name, value in request.items()}
+    say(f"request  {shown['request_id']}  {shown['timestamp']}")
     if http := request["http"]:
         took = f"{http['duration_ms']:.1f} ms"
         say(f"http     {_clean(http['method'])} {_clean(http['route'])}  {http['status']}  {took}")
     if request["turn_id"]:
-        say(f"turn     {told['turn_id']}, {told['status']}, session {told['session_id']}")
-    say(f"policy   {told['policy']}{', degraded' if request['degraded'] else ''}")
+        say(f"turn     {shown['turn_id']}, {shown['status']}, session {shown['session_id']}")
+    say(f"policy   {shown['policy']}{', degraded' if request['degraded'] else ''}")
     for phase in request["phases"]:
         name = _clean(phase["name"]) + (f" {phase['visit']}" if phase["visit"] > 1 else "")
         took = f"{phase['duration_ms']:>10.1f} ms  {_clean(phase['status']):<11}"
         say(f"  {name:<18} {took} {phase['agent'] or ''}")
     if request["error"]:
-        say(f"error    {told['code']} ({told['type']})")
+        say(f"error    {shown['code']} ({shown['type']})")
     waiting = request["intervention"]
     if waiting is not None:
-        told = {name: _clean(value) for name, value in waiting.items()}
-        tool = f", {told['tool']}" if waiting["tool"] else ""
-        say(f"waiting  {told['id']}  {told['state']}, {told['severity']}")
-        say(f"  {told['phase']}{tool}: {told['error_type']}")
-        say(f"  {told['error_message']}")
+        shown = {name: _clean(value) for name, value in waiting.items()}
+        tool = f", {shown['tool']}" if waiting["tool"] else ""
+        say(f"waiting  {shown['id']}  {shown['state']}, {shown['severity']}")
+        say(f"  {shown['phase']}{tool}: {shown['error_type']}")
+        say(f"  {shown['error_message']}")
         if waiting["resolution"]:
-            say(f"  resolved: {told['resolution']}")
+            say(f"  resolved: {shown['resolution']}")
         say(f"  interventions show {short_id(waiting['id'])}")
     elif request["error"] and request["intervention_id"]:
-        say(f"waiting  {told['intervention_id']} is in no queue and no archive any more")
+        say(f"waiting  {shown['intervention_id']} is in no queue and no archive any more")
 
 
 def _clean(value: object) -> str:

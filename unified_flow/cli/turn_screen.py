@@ -18,7 +18,7 @@ from unified_flow.turns.passage import passages_in, retrieved_passages
 from unified_flow.turns.turn import Turn
 
 PASSAGES, ANSWER_LINES, FAILURE_LINES = 5, 5, 3
-TOLD = {
+DECISIVE = {
     "query_analyzer": ("query_type", "reasoning"),
     "reflection": ("decision", "reasoning"),
     "context_gatherer": ("reasoning",),
@@ -68,15 +68,15 @@ def _lines(event: AnyEvent, width: int) -> list[str]:
             return [f"Turn {event.turn_id}: {question}", began, *fork, ""]
         case PhaseCompleted():
             took = took_text(event.duration_ms)
-            return [f"{_label(event)} {took:>10}  {beginning(_told(event), width)}"]
+            return [f"{_label(event)} {took:>10}  {beginning(_finding(event), width)}"]
         case PhaseFailed():
             message = redact(f"{event.error_type}: {event.error_message}", WHOLE)
             hint = redact(event.hint or "", WHOLE)
             more = (("hint:", hint), ("intervention", event.intervention_id))
-            told = textwrap.wrap(message, width - 2)[:FAILURE_LINES]
-            told += [f"{name} {text}" for name, text in more if text]
+            lines = textwrap.wrap(message, width - 2)[:FAILURE_LINES]
+            lines += [f"{name} {text}" for name, text in more if text]
             took = took_text(event.duration_ms)
-            return [f"{_label(event)} {took:>10}  failed", *(f"  {line}" for line in told)]
+            return [f"{_label(event)} {took:>10}  failed", *(f"  {line}" for line in lines)]
         case _:
             return str(redact(markdown(event, clean=True), WHOLE)).strip().splitlines()[:1]
 
@@ -86,7 +86,7 @@ def _label(event: PhaseCompleted | PhaseFailed) -> str:
     return f"{NUMBER.get(event.phase, '-')} {event.phase + again:<{LABEL - 2}}"
 
 
-def _told(event: PhaseCompleted) -> str:
+def _finding(event: PhaseCompleted) -> str:
     """What decides most, of what the phase found."""
     found = redact(event.output, WHOLE)
     if isinstance(found, list):
@@ -95,7 +95,7 @@ def _told(event: PhaseCompleted) -> str:
         cited = counted(len(found.get("citations") or ()), "citation")
         return "no answer in the sources" if found.get("abstained") else cited
     tools = [each["tool"] for each in found.get("tool_requests") or ()]
-    values = [found.get(key) for key in TOLD.get(event.phase, ())]
+    values = [found.get(key) for key in DECISIVE.get(event.phase, ())]
     words = ["; ".join(value) if isinstance(value, list) else value for value in values]
     first = " ".join(filter(None, [*words[:1], *tools]))
     return ": ".join(filter(None, [first, *words[1:]]))
@@ -116,11 +116,11 @@ def timeline(events: Sequence[AnyEvent], width: int) -> Iterator[str]:
         if isinstance(event, PhaseCompleted | PhaseFailed):
             run.append(event)
             continue
-        told = "" if isinstance(event, TurnStarted) else redact(markdown(event), WHOLE).strip()
-        if told:
+        text = "" if isinstance(event, TurnStarted) else redact(markdown(event), WHOLE).strip()
+        if text:
             yield from _bars(run, width)
             run = []
-            yield fit(told.splitlines()[0], width).rstrip()
+            yield fit(text.splitlines()[0], width).rstrip()
     yield from _bars(run, width)
 
 

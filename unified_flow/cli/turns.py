@@ -34,14 +34,18 @@ Status = Literal["running", "answered", "clarify", "failed", "interrupted", "aba
 class TurnFilters(TypedDict, total=False):
     """Options of `list` and `abandon`, as `**filters: Unpack[TurnFilters]`."""
 
-    status: Annotated[Status | None, typer.Option(help="Only those that are so.")]
-    phase: Annotated[str | None, typer.Option(help="Only those that failed or stopped there.")]
+    status: Annotated[Status | None, typer.Option(help="Only turns of this status.")]
+    phase: Annotated[str | None, typer.Option(help="Only turns that failed or stopped in it.")]
     session: options.Session
     error: Annotated[str | None, typer.Option(help="Part of the failure's type or message.")]
     model: Annotated[str | None, typer.Option(help="Part of the name of a model that they asked.")]
     text: Annotated[str | None, typer.Option(help="Part of the question or the answer.")]
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Begun then, or 2h ago.")]
-    before: Annotated[str | None, typer.Option(metavar="TIME", help="Begun earlier, or 30d ago.")]
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begun since: 2h, 30d, 2026-01-31.")
+    ]
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Begun before: 2h, 30d, 2026-01-31.")
+    ]
 
 
 def list_turns(
@@ -173,7 +177,7 @@ def abandon(
         str | None,
         typer.Argument(
             metavar="[TURN]",
-            help="Which; or all that the options take.",
+            help="The turn; without it, all that the options match.",
         ),
     ] = None,
     reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
@@ -281,8 +285,8 @@ def prune(
 
     These are answered, asked back, abandoned, or failed with a closed intervention.
 
-    Never one that an open intervention is about, that was interrupted, nor the newest. Without
-    --older-than also turns, sessions and logs beyond what [retention] keeps.
+    Turns that an open intervention is about, interrupted turns and the newest stay. Without
+    --older-than also turns, sessions and logs beyond what [retention] keeps are deleted.
 
     \b
     unified-flow turns prune --older-than 30d --dry-run

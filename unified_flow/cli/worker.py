@@ -21,7 +21,7 @@ from unified_flow.cli.terminal import counted, say_object
 def worker(
     turns: Annotated[
         int | None,
-        typer.Option(min=1, help="At once, in each worker: the last one started says so for all."),
+        typer.Option(min=1, help="At once, in every worker; the one started last decides."),
     ] = None,
     drain: Annotated[
         float, typer.Option(min=0, help="Seconds that turns get to end after SIGTERM.")
