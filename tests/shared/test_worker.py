@@ -42,7 +42,7 @@ def test_a_worker_answers_what_is_asked_here(
     assert turn.runner is not None
     assert turn.runner.pid == worker.pid
     listed = runner.invoke(app, ["workers", "--json", "--home", str(served_home)])
-    assert f"process {worker.pid}" in json.loads(listed.stdout)["run_by"]
+    assert f"process {worker.pid}" in json.loads(listed.stdout)["workers"][0]["run_by"]
     shown = runner.invoke(app, ["turns", "show", "1", "--home", str(served_home)])
     assert QUESTION in shown.stdout
     worker.send_signal(signal.SIGTERM)
@@ -69,6 +69,29 @@ def test_a_failure_is_raised_here_and_retried_on_a_worker(
     resumed = asyncio.run(resume_turn(client, 1, ResumeRequest(note="plugged in")))
     assert (resumed.status, resumed.closed) == ("answered", entry["id"])
     assert model_server.phases[len(before) :] == ["synthesis", "validation"]
+
+
+def test_a_retry_that_waits_for_a_worker_says_so(
+    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+) -> None:
+    worker = start_worker()
+    model_server.script = script(synthesis=status(500))
+    with pytest.raises(SynthesisError):
+        asyncio.run(client.process("s", QUESTION))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(LIMIT_S) == 0
+    model_server.script = script()
+    command = [sys.executable, "-m", "interventions", "retry", "last", "--home", str(served_home)]
+    retrying = Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert retrying.stderr is not None
+        assert "no worker takes turns" in retrying.stderr.readline()
+        start_worker()
+        said, _ = retrying.communicate(timeout=LIMIT_S)
+        assert retrying.returncode == 0, said
+    finally:
+        retrying.kill()
+        retrying.communicate()
 
 
 def test_an_answered_turn_is_forked_for_a_worker(

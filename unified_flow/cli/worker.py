@@ -99,15 +99,15 @@ def list_workers(home: options.Home = None, as_json: options.AsJson = False) -> 
     from interventions.times import to_text
     from unified_flow.shared.presence import workers_of
 
-    found = workers_of(database)
-    for each in found:
-        since = to_text(each.started_at)
-        if as_json:
-            row = asdict(each) | {"started_at": since, "seen_at": to_text(each.seen_at)}
-            say_object(row)
-            continue
-        does = f"turns {', '.join(map(str, each.running))}" if each.running else "idle"
-        state = ", draining" if each.draining else ""
-        say(f"{each.worker_id}  {each.run_by}, since {since}: {does}{state}")
-    if not as_json:
-        say(f"{counted(len(found), 'worker')}")
+    rows = [
+        asdict(each) | {"started_at": to_text(each.started_at), "seen_at": to_text(each.seen_at)}
+        for each in workers_of(database)
+    ]
+    if as_json:
+        say_object({"workers": rows})
+        return
+    for row in rows:
+        does = f"turns {', '.join(map(str, row['running']))}" if row["running"] else "idle"
+        state = ", draining" if row["draining"] else ""
+        say(f"{row['worker_id']}  {row['run_by']}, since {row['started_at']}: {does}{state}")
+    say(counted(len(rows), "worker"))
