@@ -8,7 +8,7 @@ import socket
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -31,10 +31,10 @@ from unified_flow.shared.queue_store import QueueStore, write_state
 from unified_flow.shared.sessions import SharedSessions
 from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.stored_text import storable
-from unified_flow.shared.turn_lease import status_after
+from unified_flow.shared.turn_lease import names_of, status_after
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.tools.grants import GrantStore
-from unified_flow.turns.events import VERSION, TurnStarted
+from unified_flow.turns.events import VERSION
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.journal import encode
 from unified_flow.turns.lines import sealed
@@ -42,7 +42,7 @@ from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.sessions.store import SqlSessions
 from unified_flow.turns.store import TurnMark, TurnStore
-from unified_flow.turns.text_folder import TextStore
+from unified_flow.turns.text_folder import Change
 
 ANY = 10**9  # sessions
 _LOCK_S = 5.0
@@ -95,17 +95,18 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
 
     Raises ConflictError if anybody writes in `source`, or the database holds something already;
     RetrievalError for what is damaged; StorageError."""
-    name = f"{socket.gethostname()}:{source.resolve()}"
+    name = storable(f"{socket.gethostname()}:{source.resolve()}")
+    imports = SharedTexts(database, "import")
     files, shared = Stores.of_files(source), Stores.of_database(database, home)
     with _quiet(source, files), _alone(database) as session:
-        sql = "SELECT kind, counted, digest FROM imports WHERE home = %s ORDER BY place"
-        if known := session.execute(sql, [storable(name)]).fetchall():
-            return [Imported(*row) for row in known], True
+        if known := imports.read(name):
+            return [Imported(*row) for row in json.loads(known)], True
         _must_be_empty(session)
         _add_turns(session, files.turns)
         _add_queue(session, source, files.queue)
         shared.sessions.add_all(files.sessions)
-        _add_memories(files.memory.texts, shared.memory.texts)
+        for user in files.memory.texts.names():
+            shared.memory.texts.change(user, _becomes(files.memory.texts.read(user)))
         for grant in files.grants.all():
             shared.grants.add(grant)
         parts = []
@@ -115,10 +116,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
                 raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
             parts.append(here)
         parts += _take_over_rules(source, home)
-        for part in parts:
-            row = (storable(name), part.kind, part.count, part.digest)
-            sql = "INSERT INTO imports (home, kind, counted, digest) VALUES (%s, %s, %s, %s)"
-            session.execute(sql, row)
+        imports.change(name, _becomes(json.dumps([astuple(part) for part in parts])))
     return parts, False
 
 
@@ -129,7 +127,7 @@ def _alone(database: Database) -> Iterator[Connection]:
         # Between two statements it reads files, however many.
         session.execute("SET idle_in_transaction_session_timeout = 0")
         with session.transaction(), joining(session):
-            session.execute(f"LOCK TABLE imports, {', '.join(_TABLES)} IN EXCLUSIVE MODE".encode())
+            session.execute(f"LOCK TABLE {', '.join(_TABLES)} IN EXCLUSIVE MODE".encode())
             yield session
 
 
@@ -223,15 +221,11 @@ def _add_turns(session: Connection, turns: TurnStore) -> None:
         events = wait_for(turns.read(turn_id))
         sealed_lines = [sealed(encode(event), n) for n, event in enumerate(events, 1)]
         status = next(filter(None, map(status_after, reversed(events))), None)
-        first = events[0]
-        names = (first.request_id, first.user_id) if isinstance(first, TurnStarted) else ("", "")
+        names = names_of(events[0])
         session.execute(
-            "INSERT INTO turns (turn_id, status, lines, journal_version, request_id, user_id,"
-            " changed_at) VALUES (%s, %s, %s, %s, %s, %s, to_timestamp(%s))",
-            (
-                *(turn_id, status, len(sealed_lines), VERSION),
-                *(*map(storable, names), mark.written_at / 1e9),
-            ),
+            "INSERT INTO turns (turn_id, status, lines, journal_version, changed_at, message,"
+            " request_id, user_id) VALUES (%s, %s, %s, %s, to_timestamp(%s), %s, %s, %s)",
+            (turn_id, status, len(sealed_lines), VERSION, mark.written_at / 1e9, *names.values()),
         )
         session.cursor().executemany(
             "INSERT INTO turn_events (turn_id, seq, line) VALUES (%s, %s, %s)",
@@ -260,14 +254,8 @@ def _failures(source: Path, queue: FileStore | QueueStore) -> Iterator[dict[str,
                 yield {**line, "intervention_id": queue.holder(str(line.get("id")))}
 
 
-def _add_memories(files: TextStore, shared: TextStore) -> None:
-    for name in files.names():
-        text = files.read(name)
-        shared.change(name, partial(_instead_of, text))
-
-
-def _instead_of(text: str, before: str) -> tuple[str, None]:
-    return text, None
+def _becomes(text: str) -> Change[None]:
+    return lambda before: (text, None)
 
 
 def _take_over_rules(source: Path, home: Path) -> list[Imported]:

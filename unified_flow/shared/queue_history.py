@@ -41,7 +41,7 @@ from interventions.times import earlier, from_text, to_text, utc_now
 from unified_flow.shared.database import Connection
 from unified_flow.shared.stored_text import encoded, storable
 
-_PAGE = 100
+_PAGE, _LAST = 100, 2**62
 _MOST_MESSAGE = 300  # characters: a sample for the trends
 _ONE = "SELECT entry FROM intervention_archive WHERE id = %s"
 _RESOLVED = (
@@ -76,6 +76,13 @@ class QueueHistory:
             cursor = ahead.pop(f"{sql} {values}", None) or connection.execute(sql, values)
             return cursor.fetchall()
 
+    def _pages(self, sql: str, *values: object, after: Sequence[object]) -> Iterator[Any]:
+        """The records that come first in the rows; by what comes behind them the next page is
+        found. Each is read when it is asked for."""
+        while rows := self._rows(sql, *values, *after, _PAGE):
+            yield from (decode(row[0]) for row in rows)
+            after = rows[-1][1:]
+
     @contextmanager
     def _asked_ahead(self, connection: Connection, failure: Entry | None) -> Iterator[None]:
         """Of a failure that is put, what `_rows` will answer without asking once more."""
@@ -83,7 +90,7 @@ class QueueHistory:
         if failure is not None:
             names = [storable(failure["fingerprint"])]
             questions.append((_ONE, (storable(failure["id"]),)))
-            questions.append((_RESOLVED, (names, True, 2**62, _PAGE)))
+            questions.append((_RESOLVED, (names, True, _LAST, _PAGE)))
         self._thread.ahead = {
             f"{sql} {values}": connection.execute(sql, values) for sql, values in questions
         }
@@ -95,7 +102,8 @@ class QueueHistory:
     # The archive
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        return next(map(_entry, self._rows(_ONE, storable(intervention_id))), None)
+        rows = self._rows(_ONE, storable(intervention_id))
+        return next((complete(decode(text)) for (text,) in rows), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
         sql = (
@@ -105,19 +113,15 @@ class QueueHistory:
         return sorted(name for (name,) in self._rows(sql, *[storable(beginning)] * 2))
 
     def archived_closed(self) -> Iterator[Entry]:
-        rows: Sequence[tuple[Any, ...]] = [("", chr(0x10FFFF), 0)]
         sql = (
             "SELECT entry, closed_at, place FROM intervention_archive"
             " WHERE (closed_at, place) < (%s, %s) ORDER BY closed_at DESC, place DESC LIMIT %s"
         )
-        while rows := self._rows(sql, *rows[-1][1:], _PAGE):
-            yield from map(_entry, rows)
+        return map(complete, self._pages(sql, after=(chr(0x10FFFF), 0)))
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         wanted = list(map(storable, names))
-        rows: Sequence[tuple[Any, ...]] = [("", 2**62)]
-        while rows := self._rows(_RESOLVED, wanted, still, rows[-1][1], _PAGE):
-            yield from map(_entry, rows)
+        return map(complete, self._pages(_RESOLVED, wanted, still, after=(_LAST,)))
 
     def archived_figures(
         self, without: Collection[str], closed_since: str = ""
@@ -153,13 +157,11 @@ class QueueHistory:
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         sql = (
-            "SELECT line, place FROM intervention_transitions WHERE place < %s"
-            " AND (%s::text IS NULL OR id = %s) ORDER BY place DESC LIMIT %s"
+            "SELECT line, place FROM intervention_transitions"
+            " WHERE (%s::text IS NULL OR id = %s) AND place < %s ORDER BY place DESC LIMIT %s"
         )
         name = None if intervention_id is None else storable(intervention_id)
-        rows: Sequence[tuple[Any, ...]] = [("", 2**62)]
-        while rows := self._rows(sql, rows[-1][1], name, name, _PAGE):
-            yield from (cast(Transition, decode(line)) for line, _ in rows)
+        return self._pages(sql, name, name, after=(_LAST,))
 
     # The failures
 
@@ -193,16 +195,11 @@ class QueueHistory:
         self._gather()
         sql = "SELECT count(*) FROM intervention_failures WHERE holder IS NULL"
         ((count,),) = self._rows(sql)
-        return count, self._waiting_lines()
-
-    def _waiting_lines(self) -> Iterator[dict[str, Any]]:
         sql = (
             "SELECT line, severity, created, place FROM intervention_failures WHERE holder IS NULL"
             " AND (severity, created, place) > (%s, %s, %s) ORDER BY 2, 3, 4 LIMIT %s"
         )
-        rows: Sequence[tuple[Any, ...]] = [("", -1, 0, 0)]
-        while rows := self._rows(sql, *rows[-1][1:], _PAGE):
-            yield from (decode(line) for line, *_ in rows)
+        return count, self._pages(sql, after=(-1, 0, 0))
 
     def waiting_turns(self) -> set[int]:
         """The turns that the failures in `waiting` have stopped."""
@@ -297,10 +294,6 @@ def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
 
 def _name(line: Transition) -> str | None:
     return storable(line["id"]) if line["id"] else None
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    return complete(decode(row[0]))
 
 
 def _failure_row(failure: Mapping[str, Any], said: Mapping[str, Any]) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
@@ -124,45 +125,34 @@ def ends_run(event: AnyEvent) -> bool:
     return event.event in ("turn_completed", "turn_interrupted", "turn_abandoned")
 
 
+@dataclass(eq=False)
 class PostgresLease(ReportingLease):
     """`lines` are those in the database; `live`, `run`, `streamed` and `followed` (somebody waits
     for the answer) are how the turn stood. `max_queued` and `worker_id` are the store's;
     `leave` is told when the session is free."""
 
-    def __init__(
-        self,
-        turn_id: int,
-        session: LockSession,
-        database: Database,
-        leave: Callable[[LockSession], object],
-        *,
-        lines: int,
-        live: bool,
-        run: int,
-        streamed: bool,
-        followed: bool,
-        max_queued: int | None,
-        worker_id: str | None,
-    ) -> None:
-        self.turn_id = turn_id
-        self.lines = lines
-        self.live = live
-        self.run = run
-        self.streamed = streamed
-        self.followed = followed
-        self._session = session
-        self._database = database
-        self._leave = leave
-        self._max_queued = max_queued
-        self._worker_id = worker_id
-        self._key = TURN_LOCK + turn_id
-        self._waiting: list[tuple[AnyEvent, bytes]] = []
-        self._begins = False  # what waits is the beginning of a run that is to be queued
-        self._state: Literal["held", "dispatched", "released"] = "held"
+    turn_id: int
+    session: LockSession
+    database: Database
+    leave: Callable[[LockSession], object]
+    max_queued: int | None
+    worker_id: str | None
+    lines: int
+    live: bool
+    run: int
+    streamed: bool
+    followed: bool
+    _waiting: list[tuple[AnyEvent, bytes]] = field(default_factory=list)
+    _begins: bool = False  # what waits is the beginning of a run that is to be queued
+    _state: Literal["held", "dispatched", "released"] = "held"
+
+    @property
+    def _key(self) -> int:
+        return TURN_LOCK + self.turn_id
 
     async def append(self, event: AnyEvent) -> None:
         self._waiting.append((event, self._line(event, len(self._waiting))))
-        if isinstance(event, BEGINS) and self._max_queued is not None:
+        if isinstance(event, BEGINS) and self.max_queued is not None:
             self._begins = True
         if must_be_durable(event) or ends_run(event):
             try:
@@ -185,8 +175,8 @@ class PostgresLease(ReportingLease):
 
         def work() -> None:
             del self._waiting[before:], done[:]
-            connection = self._session.connection
-            with self._database.away(), connection.transaction(), joining(connection):
+            connection = self.session.connection
+            with self.database.away(), connection.transaction(), joining(connection):
                 try:
                     result = put()
                 except QueueError as exc:  # others hold the queue, or it was away just now
@@ -208,32 +198,32 @@ class PostgresLease(ReportingLease):
         somebody else has the turn or has written it: RunLostError. Raises DatabaseAwayError."""
 
         def once() -> None:
-            with self._session.guard:
-                if self._session.holds(self._key) or not self._regained():
+            with self.session.guard:
+                if self.session.holds(self._key) or not self._regained():
                     work()
 
-        self._database.waiting(once)
+        self.database.waiting(once)
         self.lines += len(self._waiting)
         self._waiting.clear()
 
     def _regained(self) -> bool:
         """Whether what waits was written just before the session ended."""
-        if not self._session.try_lock(self._key):
+        if not self.session.try_lock(self._key):
             raise self._lost()
         query = (
             "SELECT lines, (SELECT line FROM turn_events WHERE turn_id = turns.turn_id"
             " AND seq = lines) FROM turns WHERE turn_id = %(turn_id)s"
         )
-        row = self._session.one(query, {"turn_id": self.turn_id})
+        row = self.session.one(query, {"turn_id": self.turn_id})
         if row is not None and row[0] == self.lines:
             return False
         if row is not None and self._waiting and row[1] == self._waiting[-1][1]:
             return True
-        self._session.unlock(self._key)
+        self.session.unlock(self._key)
         raise self._lost()
 
     def _insert(self) -> None:
-        if self._session.one(_WRITE, self._values()) is None:
+        if self.session.one(_WRITE, self._values()) is None:
             raise self._lost()
 
     def _lost(self) -> RunLostError:
@@ -250,7 +240,7 @@ class PostgresLease(ReportingLease):
             "status": next(filter(None, map(status_after, reversed(events))), None),
             "stops": any(map(ends_run, events)),
             "version": VERSION if any(isinstance(event, BEGINS) for event in events) else 0,
-            "worker_id": self._worker_id,
+            "worker_id": self.worker_id,
             **names_of(events[0]),
         }
 
@@ -265,31 +255,31 @@ class PostgresLease(ReportingLease):
             raise
 
     def _dispatch(self, streamed: bool) -> int:
-        assert self._max_queued is not None
-        if not self.lines and self._database.row(_IS_FULL, most=self._max_queued)[0]:
+        assert self.max_queued is not None
+        if not self.lines and self.database.row(_IS_FULL, most=self.max_queued)[0]:
             self._delete()
             raise QueueFullError(
-                f"{self._max_queued} turns wait for a worker",
+                f"{self.max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
             )
         news = {"streamed": streamed, "queue": queue_name(), "lock": self._key}
         values = self._values() | news
 
         def work() -> None:
-            if self._session.one(_DISPATCH, values) is None:
+            if self.session.one(_DISPATCH, values) is None:
                 raise self._lost()
 
         try:
             self._in_the_session_that_holds_it(work)
         except (UniqueViolation, RunLostError) as exc:
-            row = self._database.row(_FOLLOW_SAME, message=values["message"])
+            row = self.database.row(_FOLLOW_SAME, message=values["message"])
             if row is None and isinstance(exc, RunLostError):
                 raise
             if row is None:  # it has failed just now
                 return self._dispatch(streamed)
             self._delete()
             return int(row[0])
-        self._session.unlocked(self._key)
+        self.session.unlocked(self._key)
         self._state, self.run = "dispatched", self.run + 1
         return self.turn_id
 
@@ -300,7 +290,7 @@ class PostgresLease(ReportingLease):
             WHERE turn_id = %(turn_id)s
             RETURNING pg_notify('{CHANNEL}', turn_id || ' ended')
         """
-        await in_thread(partial(self._database.row, query, turn_id=self.turn_id))
+        await in_thread(partial(self.database.row, query, turn_id=self.turn_id))
 
     def drop(self) -> None:
         self._waiting.clear()
@@ -312,12 +302,12 @@ class PostgresLease(ReportingLease):
             await in_thread(self._delete)
         elif self._state == "dispatched":
             query = "DELETE FROM turns WHERE turn_id = %(turn_id)s AND NOT live RETURNING 1"
-            await in_thread(partial(self._database.row, query, turn_id=self.turn_id))
+            await in_thread(partial(self.database.row, query, turn_id=self.turn_id))
 
     def _delete(self) -> None:
         query = "DELETE FROM turns WHERE turn_id = %(turn_id)s RETURNING 1"
-        if self._session.holds(self._key):
-            self._session.one(query, {"turn_id": self.turn_id})
+        if self.session.holds(self._key):
+            self.session.one(query, {"turn_id": self.turn_id})
         self.let_go()
 
     async def release(self) -> None:
@@ -332,8 +322,8 @@ class PostgresLease(ReportingLease):
     def let_go(self) -> None:
         self.drop()
         self._state = "released"
-        self._session.unlock(self._key)
-        self._leave(self._session)
+        self.session.unlock(self._key)
+        self.leave(self.session)
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -125,17 +125,7 @@ class PostgresTurnStore(TurnStore):
             self.keep(session)
             raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
         return PostgresLease(
-            turn_id,
-            session,
-            self.database,
-            self.keep,
-            lines=row[0],
-            live=row[1],
-            run=row[2],
-            streamed=row[3],
-            followed=row[4],
-            max_queued=self.max_queued,
-            worker_id=self.worker_id,
+            turn_id, session, self.database, self.keep, self.max_queued, self.worker_id, *row
         )
 
     @asynccontextmanager

@@ -153,15 +153,6 @@ CREATE TABLE query_log (
     line text NOT NULL
 );
 CREATE INDEX query_log_request ON query_log (request_id);
-CREATE TABLE imports (
-    place bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    home text NOT NULL,
-    kind text NOT NULL,
-    counted bigint NOT NULL,
-    digest text NOT NULL,
-    imported_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    UNIQUE (home, kind)
-);
 """
 
 INDEX = """
