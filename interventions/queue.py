@@ -98,10 +98,8 @@ class InterventionQueue:
         place = _home(home)
         errors.expect("lock_timeout_s", lock_timeout_s, int, float)
         if not 0 <= lock_timeout_s < inf:
-            raise errors.ArgumentError(
-                "lock_timeout_s is no number of seconds", argument="lock_timeout_s"
-            )
-
+            what = "lock_timeout_s is no number of seconds"
+            raise errors.ArgumentError(what, argument="lock_timeout_s")
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = store_at(place) if store is None else store
         self.failures: FailureLog = (
@@ -229,9 +227,8 @@ class InterventionQueue:
                 lambda name: here.get(name) or self.store.archived_one(name),
             )
             if found is None:
-                raise errors.NotFoundError(
-                    "there is nothing to undo", hint="history: interventions history"
-                )
+                hint = "history: interventions history"
+                raise errors.NotFoundError("there is nothing to undo", hint=hint)
             line, before = found
             self.check_version(before, actor.expected_version)
             after = self._write(work, "undo", before, transitions.undo(before, line), actor)
@@ -331,10 +328,9 @@ class InterventionQueue:
         for name in candidates:
             if found := here.get(name) or self.store.archived_one(name):
                 return found
-        raise errors.NotFoundError(
-            f"no intervention has an id that begins with {wanted!r}",
-            hint="open ones: interventions list; closed ones: interventions history",
-        )
+        what = f"no intervention has an id that begins with {wanted!r}"
+        hint = "open ones: interventions list; closed ones: interventions history"
+        raise errors.NotFoundError(what, hint=hint)
 
     def _not_stored(self, failure: Entry, reason: str, detail: str) -> PutResult:
         result = PutResult.dropped(failure, reason, detail)
@@ -374,10 +370,8 @@ class InterventionQueue:
             return
         line = next(self.store.journal(entry["id"]), None)
         last = f": {line['action']} by {line['by']} at {line['at']}" if line else ""
-        raise errors.ConflictError(
-            f"{entry['id']} is version {entry['version']}, not {version}{last}",
-            hint=f"look again: interventions show {entry['id']}",
-        )
+        what = f"{entry['id']} is version {entry['version']}, not {version}{last}"
+        raise errors.ConflictError(what, hint=f"look again: interventions show {entry['id']}")
 
 
 def queue_at(home: Path | str | None = None) -> InterventionQueue:

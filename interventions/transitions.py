@@ -101,10 +101,8 @@ def snooze(
 
 def reopen(entry: Entry, actor: Actor) -> EntryFields:
     if is_open(entry):
-        raise ConflictError(
-            f"{entry['id']} is {state_of(entry, actor.at)}, so it cannot be reopened",
-            hint="to end a snooze: interventions undo",
-        )
+        what = f"{entry['id']} is {state_of(entry, actor.at)}, so it cannot be reopened"
+        raise ConflictError(what, hint="to end a snooze: interventions undo")
     marked = list(entry["resolutions"])
     if marked:
         marked[-1] = {**marked[-1], "reopened_at": to_text(actor.at)}
@@ -151,10 +149,8 @@ def undo(entry: Entry, line: Transition) -> EntryFields:
     """Raises ConflictError when the fields were changed again since."""
     for name, value in line["after"].items():
         if entry.get(name) != value:
-            raise ConflictError(
-                f"{entry['id']} changed since the {line['action']} by {line['by']} ({name})",
-                hint=f"look first: interventions show {entry['id']}",
-            )
+            what = f"{entry['id']} changed since the {line['action']} by {line['by']} ({name})"
+            raise ConflictError(what, hint=f"look first: interventions show {entry['id']}")
     return line["before"].copy()
 
 
@@ -185,10 +181,8 @@ def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
     last = entry["resolutions"][-1] if entry["resolutions"] else {}
     who = f" by {last['by']}" if last.get("by") else ""
     note = f": {entry['resolution']}" if entry.get("resolution") else ""
-    raise ConflictError(
-        f"cannot {action} {entry['id']}: it is already {state}{who}{note}",
-        hint=f"interventions reopen {entry['id']}",
-    )
+    what = f"cannot {action} {entry['id']}: it is already {state}{who}{note}"
+    raise ConflictError(what, hint=f"interventions reopen {entry['id']}")
 
 
 def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFields:

@@ -206,11 +206,9 @@ def find_resumer() -> Resumer:
 
 def _required(group: str, what: str, does: str) -> Any:
     if (found := registered(group, what)) is None:
-        raise NoResumerError(
-            f"nothing that is installed can {does} a turn",
-            hint=f"a program registers what can under the entry point group {group!r}; "
-            "until then mend the cause, ask again, and resolve with a note",
-        )
+        hint = f"a program registers what can under the entry point group {group!r}; until then "
+        hint += "mend the cause, ask again, and resolve with a note"
+        raise NoResumerError(f"nothing that is installed can {does} a turn", hint=hint)
     return found
 
 
@@ -223,9 +221,8 @@ def registered(group: str, what: str) -> Any:
             found = point.load()
             return found() if isinstance(found, type) else found
         except Exception as error:  # a foreign module may raise anything
-            raise NoResumerError(
-                f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}", hint=_MEND
-            ) from error
+            why = f"{what} {point.name!r} ({point.value}) cannot be loaded: {error}"
+            raise NoResumerError(why, hint=_MEND) from error
     return None
 
 

@@ -54,20 +54,16 @@ def retry_entry(
         queue.close_retried([before["id"]], request.note, outcome=ended, by=by, via=via)
     now = queue.find(before["id"])
     if now["dismissed_at"] is not None:
-        raise ConflictError(
-            f"{now['id']} was dismissed while its turn went on",
-            hint=f"interventions show {short_id(now['id'])}",
-        )
+        hint = f"interventions show {short_id(now['id'])}"
+        raise ConflictError(f"{now['id']} was dismissed while its turn went on", hint=hint)
     return contract.RetriedEntry(now, result)
 
 
 def retry(home: Path, request: RetryRequest, resumer: contract.Resumer) -> RetryResult:
     """Resume the turn. Raises QueueError if it cannot be resumed."""
     if not request.turn_id:
-        raise ConflictError(
-            f"{request.intervention_id} belongs to no turn, so there is nothing to retry",
-            hint="mend the cause and resolve it with a note",
-        )
+        what = f"{request.intervention_id} belongs to no turn, so there is nothing to retry"
+        raise ConflictError(what, hint="mend the cause and resolve it with a note")
     try:
         result = resumer.retry(home, request)
         if not isinstance(result, RetryResult):

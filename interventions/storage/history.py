@@ -102,13 +102,12 @@ class History:
         return sorted({name for rows in found for (name,) in rows})
 
     def archived_closed(self) -> Iterator[Entry]:
-        before: tuple[object, ...] = (chr(0x10FFFF), 0)
-        while rows := self._archive_rows(
+        sql = (
             "SELECT at, length, closed_at FROM entry WHERE at IS NOT NULL"
-            " AND (closed_at, at) < (?, ?) ORDER BY closed_at DESC, at DESC LIMIT ?",
-            *before,
-            _PAGE,
-        ):
+            " AND (closed_at, at) < (?, ?) ORDER BY closed_at DESC, at DESC LIMIT ?"
+        )
+        before: tuple[object, ...] = (chr(0x10FFFF), 0)
+        while rows := self._archive_rows(sql, *before, _PAGE):
             yield from self._entries(rows)
             before = (rows[-1][2], rows[-1][0])
 
@@ -133,13 +132,10 @@ class History:
     # The journal
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
+        of_one, names = ("", []) if intervention_id is None else ("AND id = ?3", [intervention_id])
+        sql = f"SELECT at, length FROM transition WHERE at < ?1 {of_one} ORDER BY at DESC LIMIT ?2"
         before = 2**62
-        while rows := self._rows(
-            "SELECT at, length FROM transition WHERE at < ?1"
-            f" {'' if intervention_id is None else 'AND id = ?3'} ORDER BY at DESC LIMIT ?2",
-            *(before, _PAGE),
-            *([] if intervention_id is None else [intervention_id]),
-        ):
+        while rows := self._rows(sql, before, _PAGE, *names):
             yield from cast(Iterator[Transition], self._lines(self._journal, rows))
             before = rows[-1][0]
 
@@ -221,13 +217,9 @@ class History:
         rows = self._rows("SELECT id, '' FROM entry WHERE open")
         if closed:
             rows += self._rows("SELECT id, closed_at FROM entry WHERE at IS NULL AND NOT open")
-        pruned = self.upkeep("prune")
-        kept_from = max([_KEPT, *(line["closed_before"] for line in pruned)])
-        return sorted(
-            name
-            for name, closed_at in rows
-            if name not in present and not (closed_at and closed_at < kept_from)
-        )
+        kept_from = max([_KEPT, *(line["closed_before"] for line in self.upkeep("prune"))])
+        kept = (name for name, closed_at in rows if not closed_at or closed_at >= kept_from)
+        return sorted(name for name in kept if name not in present)
 
     def knows_any(self, *, files: Sequence[Path] | None = None) -> bool:
         """Whether an entry was ever acknowledged here; `files` are what is read to know it."""

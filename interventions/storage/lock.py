@@ -36,15 +36,13 @@ class FairLock:
             descriptor = self._acquire(monotonic() + timeout_s, until)
         except TimeoutError as error:
             who = ": ".join(["somebody else", *holders(self._path)])
-            raise LockTimeoutError(
-                f"{self._path} was held by {who} for longer than {timeout_s:g} s",
-                hint="end that process or wait, or raise lock_timeout_s",
-            ) from error
+            what = f"{self._path} was held by {who} for longer than {timeout_s:g} s"
+            hint = "end that process or wait, or raise lock_timeout_s"
+            raise LockTimeoutError(what, hint=hint) from error
         except OSError as error:
-            raise StorageError(
-                f"cannot lock {self._path}: {error.strerror or error}",
-                hint="the folder must be writable; `interventions doctor` says what is wrong",
-            ) from error
+            what = f"cannot lock {self._path}: {error.strerror or error}"
+            hint = "the folder must be writable; `interventions doctor` says what is wrong"
+            raise StorageError(what, hint=hint) from error
         try:
             yield descriptor is not None
         finally:

@@ -146,21 +146,13 @@ def _state(entries: Sequence[Entry], document: dict[str, Any]) -> QueueState:
     version = document.get("version", VERSION)
     if version != VERSION:
         extra["version"] = version
-    return QueueState(
-        tuple(entries),
-        _counts(document.get("dropped")),
-        _counts(document.get("admitted")),
-        extra,
-        # What a hand made of these lines is none.
-        tuple(
-            cast(Transition, t) for t in _listed(document.get("transitions")) if is_transition(t)
-        ),
-        tuple(filter(None, map(_log_line, _listed(document.get("failures"))))),
-    )
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    dropped, admitted = _counts(document.get("dropped")), _counts(document.get("admitted"))
+    # What a hand made of these lines is none.
+    lists = (document.get(name) for name in ("transitions", "failures"))
+    transitions, failures = (each if isinstance(each, list) else [] for each in lists)
+    noted = tuple(cast(Transition, line) for line in transitions if is_transition(line))
+    logged = tuple(filter(None, map(_log_line, failures)))
+    return QueueState(tuple(entries), dropped, admitted, extra, noted, logged)
 
 
 def _log_line(line: Any) -> LogLine | None:
@@ -240,10 +232,8 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def storage_error(verb: str, path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"cannot {verb} {path}: {error.strerror or error}",
-        hint="make room or mend the permissions; `interventions doctor` says which",
-    )
+    hint = "make room or mend the permissions; `interventions doctor` says which"
+    return StorageError(f"cannot {verb} {path}: {error.strerror or error}", hint=hint)
 
 
 def may_have_more(entry: Entry) -> bool:

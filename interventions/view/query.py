@@ -101,15 +101,12 @@ def parse(text: str) -> Query:
 def _term(key: str, name: str, sign: str, value: str) -> tuple[Test, bool]:
     """The test, and whether it says which states are meant."""
     if sign == "=":
-        raise QueryError(
-            f"{name}={value} is no term",
-            hint=f'did you mean {name}:{value} ? To look for it as text: "{name}={value}"',
-        )
+        hint = f'did you mean {name}:{value} ? To look for it as text: "{name}={value}"'
+        raise QueryError(f"{name}={value} is no term", hint=hint)
     values = list(filter(None, [_unquoted(value)] if value.startswith('"') else value.split(",")))
     if not values:
-        raise QueryError(
-            f"{name}: has no value", hint=f"for example {_EXAMPLES.get(key, name + ':x')}"
-        )
+        example = _EXAMPLES.get(key, f"{name}:x")
+        raise QueryError(f"{name}: has no value", hint=f"for example {example}")
     try:
         alternatives = [_TERMS[key](one) for one in values]
     except ValueError as error:
@@ -124,9 +121,8 @@ def _text(negated: str, name: str, sign: str, value: str) -> tuple[Test | None, 
     if is_odd:
         _refuse_near_miss(name, value)
     if negated and value.startswith("-"):
-        raise QueryError(
-            f"-{value} is an option, not a term", hint=f'to look for it as text: "-{value}"'
-        )
+        hint = f'to look for it as text: "-{value}"'
+        raise QueryError(f"-{value} is an option, not a term", hint=hint)
     wanted = f"{name}{sign}{_unquoted(value)}"
     remark = f"{name}: is no term, so {wanted!r} is looked for as text" if is_odd else ""
     return (_holds(_SHOWN, wanted) if wanted else None), remark
@@ -233,7 +229,5 @@ def _refuse_near_miss(name: str, value: str) -> None:
 
     near = get_close_matches(name.lower(), (*KEYS, *_ALIASES), n=1, cutoff=0.75)
     if near:
-        raise QueryError(
-            f"{name}: is no term of a query",
-            hint=f'did you mean {near[0]}: ? To look for it as text: "{name}:{value}"',
-        )
+        hint = f'did you mean {near[0]}: ? To look for it as text: "{name}:{value}"'
+        raise QueryError(f"{name}: is no term of a query", hint=hint)
