@@ -383,13 +383,9 @@ def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
     An entry that was resolved and reopened is its own past, and is among them.
     """
     wanted = fingerprints(entry)
-    past = [
-        other
-        for other in others
-        if wanted & fingerprints(other)
-        and any(row.get("kind") == "resolved" for row in other["resolutions"])
-        and (other["id"] != entry["id"] or is_open(entry))
-    ]
+    resolved = (e for e in others if any(r.get("kind") == "resolved" for r in e["resolutions"]))
+    alike = (other for other in resolved if wanted & fingerprints(other))
+    past = (other for other in alike if other["id"] != entry["id"] or is_open(entry))
     return sorted(past, key=lambda other: str(other["resolutions"][-1].get("at")), reverse=True)
 
 

@@ -185,12 +185,8 @@ def _over_time(found: Trends) -> Iterator[Element]:
     most = max(map(sum, bars), default=0)
     most += most % 2 or 2 * (most == 0)  # an even number, so that its half is a whole one
     scale, step_wide = (_HIGH - _FOOT - 8) / most, (_WIDE - _LEFT) / len(bars)
-    chart = _node(
-        "svg",
-        viewBox=f"0 0 {_WIDE} {_HIGH}",
-        role="img",
-        aria_label=f"{found['failures']} failures over the last {found['window']}",
-    )
+    label = f"{found['failures']} failures over the last {found['window']}"
+    chart = _node("svg", viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=label)
     for value in (0, most // 2, most):
         y = f"{_HIGH - _FOOT - value * scale:.1f}"
         chart.append(_node("line", x1=_LEFT, x2=_WIDE, y1=y, y2=y, class_="grid"))
@@ -221,13 +217,9 @@ def _bars(counts: Mapping[str, int]) -> Element:
     most = max(counts.values(), default=0)
     rows = []
     for name, count in counts.items():
-        bar = _node(
-            "svg",
-            _node("rect", width=f"{100 * count / (most or 1):.1f}", height=8),
-            viewBox="0 0 100 8",
-            preserveAspectRatio="none",
-            aria_hidden="true",
-        )
+        rect = _node("rect", width=f"{100 * count / (most or 1):.1f}", height=8)
+        size = {"viewBox": "0 0 100 8", "preserveAspectRatio": "none"}
+        bar = _node("svg", rect, **size, aria_hidden="true")
         cells = _node("td", str(count), class_="number"), _node("td", bar, class_="bar")
         rows.append(_node("tr", _node("th", one_line(name), scope="row"), *cells))
     return _node("table", *rows, class_="bars") if most else _node("p", "Nothing.", class_="more")

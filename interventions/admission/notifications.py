@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -22,6 +23,7 @@ from typing import Any
 
 from interventions.entry import Entry, fingerprints, open_ones, short_id
 from interventions.errors import QueueError
+from interventions.home import LOG_FOLDER
 from interventions.secrets.redaction import redact_text
 from interventions.settings import NotificationSettings, settings_of
 from interventions.storage import jsonl
@@ -61,14 +63,10 @@ def message(event: str, entry: Entry, failure: Entry) -> dict[str, Any]:
 
     `failure` may be another than the entry began with: then it is what is new."""
     about = entry if event.startswith("occurrence") else failure
-    return {
-        "event": event,
-        "id": entry["id"],
-        "short_id": short_id(entry["id"]),
-        **{name: about.get(name) for name in _FIELDS},
-        "error_message": about["error_message"][:500],
-        "occurrences": entry["occurrences"],
-    }
+    named = {"event": event, "id": entry["id"], "short_id": short_id(entry["id"])}
+    known = {name: about.get(name) for name in _FIELDS}
+    known["error_message"] = about["error_message"][:500]
+    return {**named, **known, "occurrences": entry["occurrences"]}
 
 
 def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
@@ -77,13 +75,8 @@ def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
         settings = settings_of(home, NotificationSettings)
         if not settings.url and not settings.command:
             return
-        task = {
-            "url": settings.url,
-            "command": settings.command,
-            "timeout_s": settings.timeout_s,
-            "log": str(home / "logs" / "notifications.log"),
-            "message": message(event, entry, failure),
-        }
+        log, told = home / LOG_FOLDER / "notifications.log", message(event, entry, failure)
+        task = {**asdict(settings), "log": str(log), "message": told}
         subprocess.run(
             [sys.executable, "-m", "interventions.admission.notifications"],
             input=json.dumps(task).encode(),

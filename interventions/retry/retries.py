@@ -172,20 +172,14 @@ def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
     Turns counted on an entry that has been closed since still wait: one turn was resumed, and the
     others only if that run finished.
     """
-    same = [
-        other
-        for other in entries
-        if other["id"] != entry["id"]
-        and other["fingerprint"] == entry["fingerprint"]
-        and (is_open(other) or (other["resolved_at"] or "") >= entry["created_at"])
-    ]
-    own = [WaitingTurn(each["turn_id"], each) for each in (entry, *filter(is_open, same))]
-    others = {each["id"]: turns_of_others(each) for each in (entry, *same)}
-    counted = [
-        WaitingTurn(turn, each, turn not in others[each["id"]])
-        for each in (entry, *same)
-        for turn in each.get("turns") or ()
-    ]
+    alike = (e for e in entries if e["fingerprint"] == entry["fingerprint"])
+    same = [e for e in alike if is_open(e) or (e["resolved_at"] or "") >= entry["created_at"]]
+    holders = [entry, *(each for each in same if each["id"] != entry["id"])]
+    own = [WaitingTurn(e["turn_id"], e) for e in holders if e is entry or is_open(e)]
+    counted = []
+    for each in holders:
+        others = turns_of_others(each)
+        counted += [WaitingTurn(turn, each, turn not in others) for turn in each["turns"]]
     found: dict[int, WaitingTurn] = {}
     for turn in sorted((*own, *counted), key=lambda turn: not turn.alike):
         if turn.turn_id:
