@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal, TypedDict
 
-from interventions.entry import ESCALATION, SEVERITIES, is_open, is_snoozed
+from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
 from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import EntryFigures, FailureCount, figures_of
@@ -159,10 +159,14 @@ class Trends(TypedDict):
 
 
 def trends(
-    failures: Iterable[FailureCount], closed: Iterable[EntryFigures], window: Window, now: datetime
+    failures: Iterable[FailureCount],
+    archived: Iterable[EntryFigures],
+    entries: Iterable[Entry],
+    window: Window,
+    now: datetime,
 ) -> Trends:
-    """`failures` are counted in steps from `window.since(now)` on; `closed` may be closed at any
-    time. Causes are without their samples."""
+    """`failures` are counted in steps from `window.since(now)` on; `archived` is of entries that
+    are not in `entries`, closed at any time. Causes are without their samples."""
     since = window.since(now)
     by_severity = {name: [0] * window.steps for name in SEVERITIES}
     phases, admissions = Counter[str](), Counter[str]()
@@ -181,7 +185,7 @@ def trends(
             "severity": SEVERITIES[min(worst, len(SEVERITIES) - 1)],
             "sample": "",
         }
-    begun = to_text(since)
+    begun, closed = to_text(since), [*archived, *map(figures_of, entries)]
     return {
         "window": str(window),
         "since": begun,

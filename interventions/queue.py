@@ -45,15 +45,7 @@ from interventions.storage.error_log import log_emergency, log_failures, log_lin
 from interventions.storage.file_store import store_at
 from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import (
-    Admission,
-    AdmissionKind,
-    FailureLog,
-    PutResult,
-    Store,
-    Transaction,
-    figures_of,
-)
+from interventions.storage.store import Admission, FailureLog, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
 
@@ -302,7 +294,7 @@ class InterventionQueue:
         since, own = window.since(now), {entry["id"] for entry in entries}
         archived = self.store.archived_figures(own, to_text(since))
         failures = self.failures.failures_since(since, window.step)
-        found = trends(failures, [*archived, *map(figures_of, entries)], window, now)
+        found = trends(failures, archived, entries, window, now)
         for cause in found["causes"]:
             latest = self.failures.latest_failure(cause["fingerprint"]) or {}
             cause["sample"] = one_line(f"{latest.get('error_type')}: {latest.get('error_message')}")
@@ -400,8 +392,8 @@ def record_failure(
         except FOREIGN as trouble:
             return place.put_prepared(bare_failure(error, trouble)).intervention_id
     except FOREIGN as trouble:  # not even a folder can be found
-        reason = Admission(AdmissionKind.DROPPED, None, "internal", text_of(trouble))
-        log_emergency(Path(), bare_failure(error, trouble), reason)
+        result = PutResult.dropped(bare_failure(error, trouble), "internal", text_of(trouble))
+        log_emergency(Path(), result.failure, result.admission)
         return None
 
 

@@ -16,16 +16,7 @@ from functools import cache
 from types import NoneType
 from typing import cast
 
-from interventions.entry import (
-    MOST,
-    Entry,
-    EntryFields,
-    Resolution,
-    Transition,
-    complete,
-    is_open,
-    state_of,
-)
+from interventions.entry import MOST, Entry, EntryFields, Resolution, Transition, complete, is_open
 from interventions.errors import ArgumentError, ConflictError, expect
 from interventions.secrets.redaction import redact_text
 from interventions.storage.store import Transaction
@@ -62,7 +53,7 @@ class Actor:
 
 def resolve(entry: Entry, actor: Actor, *, note: str, verified: str | None = None) -> EntryFields:
     """`verified` is the state of the turn that was resumed and got past the failed phase."""
-    _must_be_open(entry, actor.at, "resolve")
+    _must_be_open(entry, "resolve")
     row: Resolution = {"kind": "resolved", "verified": verified is not None}
     if verified is not None:
         row["turn_status"] = verified
@@ -71,7 +62,7 @@ def resolve(entry: Entry, actor: Actor, *, note: str, verified: str | None = Non
 
 def dismiss(entry: Entry, actor: Actor, *, note: str) -> EntryFields:
     """Not worth fixing: closed, but never counted as solved."""
-    _must_be_open(entry, actor.at, "dismiss")
+    _must_be_open(entry, "dismiss")
     row: Resolution = {"kind": "dismissed"}
     return {"dismissed_at": to_text(actor.at), **_closing(entry, actor, note, row)}
 
@@ -84,7 +75,7 @@ def snooze(
     duration: timedelta | None,
     until_n_more: int | None,
 ) -> EntryFields:
-    _must_be_open(entry, actor.at, "snooze")
+    _must_be_open(entry, "snooze")
     if sum(value is not None for value in (until, duration, until_n_more)) != 1:
         raise ArgumentError("snooze needs a time, a duration or a number", argument="until")
     if until_n_more is not None:
@@ -101,7 +92,7 @@ def snooze(
 
 def reopen(entry: Entry, actor: Actor) -> EntryFields:
     if is_open(entry):
-        what = f"{entry['id']} is {state_of(entry, actor.at)}, so it cannot be reopened"
+        what = f"{entry['id']} is open, so it cannot be reopened"
         raise ConflictError(what, hint="to end a snooze: interventions undo")
     marked = list(entry["resolutions"])
     if marked:
@@ -174,10 +165,10 @@ def _future(until: datetime, now: datetime) -> str:
     return text
 
 
-def _must_be_open(entry: Entry, now: datetime, action: str) -> None:
+def _must_be_open(entry: Entry, action: str) -> None:
     if is_open(entry):
         return
-    state = state_of(entry, now)
+    state = "resolved" if entry["resolved_at"] else "dismissed"
     last = entry["resolutions"][-1] if entry["resolutions"] else {}
     who = f" by {last['by']}" if last.get("by") else ""
     note = f": {entry['resolution']}" if entry.get("resolution") else ""

@@ -6,15 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+import pydantic
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from interventions.admission.capture import capture, environment, text_of
 from interventions.entry import MOST, InterventionType, Severity, new_id
@@ -54,15 +47,13 @@ Number = Annotated[int, Field(gt=-MOST, lt=MOST)]
 Count = Annotated[int, Field(ge=1, lt=MOST)]
 
 
-class InterventionRequest(BaseModel):
+class InterventionRequest(BaseModel, extra="allow", frozen=True):
     """Only type, severity, phase, error_type, error_message, session_id and turn_id are needed.
     `turns` are others that the failure has stopped beside its own.
 
     A naive datetime is refused. Fields of a newer version are kept. It is redacted when written,
     not before: until then it holds what the caller gave.
     """
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     type: Annotated[InterventionType, BeforeValidator(_as_word)]
     severity: Annotated[Severity, BeforeValidator(_as_word)]
@@ -138,7 +129,7 @@ class InterventionRequest(BaseModel):
         fields["context"] = {} if context is None else context
         try:
             return cls(**fields)
-        except ValidationError as trouble:
+        except pydantic.ValidationError as trouble:
             return cls(**_usable(fields, trouble))
 
     @property
@@ -153,20 +144,20 @@ def validated(fields: dict[str, Any]) -> InterventionRequest:
     """Raises ArgumentError, which names the first of the fields that are wrong."""
     try:
         return InterventionRequest(**fields)
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         wrong = _wrong(error)
         what = "; ".join(f"{name}: {why}" for name, why in wrong.items())
         raise ArgumentError(what, argument=next(iter(wrong))) from error
 
 
-def _wrong(error: ValidationError) -> dict[str, str]:
+def _wrong(error: pydantic.ValidationError) -> dict[str, str]:
     """By field, why; without those that only follow from another."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     wrong = [each for each in found if each["type"] != "default_factory_not_called"]
     return {str(each["loc"][0]): each["msg"] for each in wrong}
 
 
-def _usable(fields: dict[str, Any], trouble: ValidationError) -> dict[str, Any]:
+def _usable(fields: dict[str, Any], trouble: pydantic.ValidationError) -> dict[str, Any]:
     """The fields with those replaced that were refused."""
     refused = {}
     usable: dict[str, Any] = {**fields}

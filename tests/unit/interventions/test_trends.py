@@ -88,7 +88,7 @@ COUNTS = st.builds(
 
 @given(st.lists(COUNTS), st.sampled_from(Window))
 def test_every_sum_is_the_number_of_failures(counts: list[FailureCount], window: Window) -> None:
-    found = trends(counts, [], window, NOW)
+    found = trends(counts, [], [], window, NOW)
     sums = (
         sum(map(sum, found["by_severity"].values())),
         sum(found["by_phase"].values()),
@@ -113,7 +113,7 @@ def test_what_was_closed_before_the_window_is_no_outcome_of_it() -> None:
         EntryFigures(1.0, False, month_ago, True),
         EntryFigures(None, True, "", False),
     ]
-    found = trends([], closed, Window.DAY, NOW)["outcomes"]
+    found = trends([], closed, [], Window.DAY, NOW)["outcomes"]
     counts = (found["verified"], found["unverified"], found["dismissed"], found["regressions"])
     assert counts == (1, 1, 1, 1)
     assert found["slowest_tenth_hours"] == 30
