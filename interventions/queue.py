@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from functools import partial
 from heapq import merge
 from itertools import islice
 from math import inf
@@ -143,15 +144,10 @@ class InterventionQueue:
         are about, and `outcome` is how it ended. What somebody closed meanwhile stays as they left
         it. The ids of those that were resolved now.
         """
-        errors.expect("ids", ids, Collection)
         actor, clean = Actor.current(**options), _note(note)
         ended = _clean("outcome", outcome, 100)
-        with self.store.transaction(self.lock_timeout_s) as work:
-            closing = [e for e in work.state.entries if e["id"] in ids and is_open(e)]
-            for entry in closing:
-                fields = transitions.resolve(entry, actor, note=clean, verified=ended)
-                self._write(work, "resolve", entry, fields, actor)
-        return tuple(entry["id"] for entry in closing)
+        resolved = partial(transitions.resolve, actor=actor, note=clean, verified=ended)
+        return self._change_open("resolve", ids, resolved, actor)
 
     def dismiss(
         self, intervention_id: str, note: str = "", **options: Unpack[ChangeOptions]
@@ -166,15 +162,7 @@ class InterventionQueue:
         """Mark those of the entries that are open and do not say so yet: no turn needs their fix
         any more. The ids of those that were marked now."""
         actor, fields = Actor.current(**options), EntryFields(superseded=_clean("why", why))
-        with self.store.transaction(self.lock_timeout_s) as work:
-            marked = [
-                entry
-                for entry in open_ones(work.state.entries)
-                if entry["id"] in ids and entry["superseded"] != fields["superseded"]
-            ]
-            for entry in marked:
-                self._write(work, "supersede", entry, fields, actor)
-        return tuple(entry["id"] for entry in marked)
+        return self._change_open("supersede", ids, lambda entry: fields, actor)
 
     def snooze(
         self,
@@ -342,6 +330,18 @@ class InterventionQueue:
             before = self._find(work.state.entries, intervention_id)
             self.check_version(before, actor.expected_version)
             return self._write(work, action.__name__, before, action(before, actor, **given), actor)
+
+    def _change_open(
+        self, action: str, ids: Collection[str], fields_of: Callable[..., EntryFields], actor: Actor
+    ) -> tuple[str, ...]:
+        """Those of the entries that are open and differ afterwards: their ids."""
+        errors.expect("ids", ids, Collection)
+        changed = []
+        with self.store.transaction(self.lock_timeout_s) as work:
+            for entry in open_ones(work.state.entries):
+                if entry["id"] in ids and not (fields := fields_of(entry)).items() <= entry.items():
+                    changed.append(self._write(work, action, entry, fields, actor)["id"])
+        return tuple(changed)
 
     def _write(
         self, work: Transaction, action: str, before: Entry, fields: EntryFields, actor: Actor

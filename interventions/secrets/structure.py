@@ -6,6 +6,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from enum import Enum
 from pathlib import PurePath
@@ -131,12 +132,10 @@ class Redaction:
 
     def _bytes(self, value: bytes | bytearray | memoryview) -> str:
         size = value.nbytes if isinstance(value, memoryview) else len(value)
-        head = bytes(value[: MAX_TEXT + CUT_MARGIN])
-        try:
-            text = head.decode("utf-8")
-        except UnicodeDecodeError:
-            return f"[{size} bytes]"
-        return self._text(text) if size <= len(head) else f"[{size} bytes]"
+        if size <= MAX_TEXT + CUT_MARGIN:
+            with suppress(UnicodeDecodeError):
+                return self._text(bytes(value).decode("utf-8"))
+        return f"[{size} bytes]"
 
     def _text(self, text: str, limit: int | None = None) -> str:
         if self._text_left <= 0:

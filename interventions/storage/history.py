@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from interventions import home as places
 from interventions.entry import (
-    SEVERITIES,
     Entry,
     Transition,
     complete,
@@ -397,7 +396,7 @@ def _kind_of(failure: Mapping[str, Any]) -> tuple[int, float, str, str]:
     moment = 0.0
     with suppress(ValueError, TypeError):
         moment = from_text(failure.get("created_at") or "").timestamp()
-    rank = severity_rank(failure.get("severity")) if moment else len(SEVERITIES)
+    rank = severity_rank(failure.get("severity") if moment else None)
     return rank, moment, str(failure.get("phase")), str(failure.get("fingerprint") or "")
 
 

@@ -107,18 +107,17 @@ def holders(path: Path) -> list[str]:
         locks = Path("/proc/locks").read_text()
     except OSError:
         return []
-    found = []
+    pids = []
     for line in locks.splitlines():
         fields = line.split()
         # 1: FLOCK ADVISORY WRITE 4711 08:01:123456 0 EOF; a waiter has "->" in the second field.
         if len(fields) >= 6 and fields[1] == "FLOCK" and fields[5].endswith(f":{inode}"):
-            found.append(_described(fields[4]))
-    return [holder for holder in found if not holder.startswith(f"process {os.getpid()} ")]
+            pids.append(fields[4])
+    return [f"process {pid} ({_name(pid)})" for pid in pids if pid != str(os.getpid())]
 
 
-def _described(pid: str) -> str:
+def _name(pid: str) -> str:
     try:
-        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
-        name = "unknown"
-    return f"process {pid} ({name})"
+        return "unknown"

@@ -296,7 +296,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "reopen": ("intervention_id", "by", "expected_version"),
     "assign": ("intervention_id", "owner", "by", "via"),
     "undo": ("intervention_id", "by", "expected_version"),
-    "supersede": ("turn_id", "why", "by"),
+    "supersede": ("ids", "why", "by"),
     "close_retried": ("ids", "note", "outcome"),
 }
 
@@ -362,7 +362,7 @@ def test_no_change_poisons_it(data: st.DataObject, action: str) -> None:
         arguments = {
             key: value
             for key, value in given_.items()
-            if key in chosen or key in ("intervention_id", "turn_id", "why", "ids", "failure")
+            if key in chosen or key in ("intervention_id", "why", "ids", "failure")
         }
         if action in ("resolve", "close_retried"):
             arguments.setdefault("note", "done")
