@@ -140,11 +140,10 @@ def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     """What `[retention]` does not keep; changes of people let go of it too, once a day."""
-    keep, store = settings_of(queue.home, RetentionSettings), queue.store
-    before = store.closed_before(keep.archive_days, keep.archive_entries)
     line = Actor.current(via="doctor").line("prune")
-    if mend and before and (gone := store.prune(before, line, queue.lock_timeout_s)):
-        yield Finding(f"the archive let go of {gone} entries that were closed before {before}")
+    keep = settings_of(queue.home, RetentionSettings)
+    if mend and (gone := queue.store.prune(keep, line, queue.lock_timeout_s)):
+        yield Finding(f"the archive let go of {gone} entries")
 
 
 def _turns(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

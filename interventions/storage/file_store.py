@@ -136,17 +136,14 @@ class FileStore(History):
 
     def _retain(self, timeout_s: float) -> None:
         """Once a day, after a change of a person: no failing turn waits for it."""
-        keep = settings_of(self._home, RetentionSettings)
-        days, most = keep.archive_days, keep.archive_entries
-        since = to_text(utc_now() - RETAINED_EVERY)
-        if (days or most) and not any(line["at"] > since for line in self.upkeep("prune")[:1]):
+        keep, since = settings_of(self._home, RetentionSettings), utc_now() - RETAINED_EVERY
+        if not any(line["at"] > to_text(since) for line in self.upkeep("prune")[:1]):
             now, name = to_text(utc_now()), os.urandom(6).hex()
-            line: Transition = {"transition_id": name, "at": now, "action": "prune"}
-            self.prune(self.closed_before(days, most), line, timeout_s)
+            self.prune(keep, {"transition_id": name, "at": now, "action": "prune"}, timeout_s)
 
-    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
+    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """The lock is held for what is archived meanwhile alone."""
-        kept, gone = self._kept(closed_before)
+        closed_before, kept, gone = self._kept(keep)
         if not gone:
             return 0
         fd, temporary = places.open_temporary(self._archive)

@@ -27,10 +27,11 @@ from interventions.entry import (
     short_id,
     was_resolved,
 )
+from interventions.settings import RetentionSettings
 from interventions.storage import jsonl
 from interventions.storage.queue_file import TurnsByFailure, is_transition, reading
 from interventions.storage.store import EntryFigures, FailureCount, figures_of
-from interventions.times import earlier, from_text, to_text, utc_now
+from interventions.times import from_text, utc_now
 
 _VERSION = 6
 _SCHEMA = """
@@ -224,17 +225,15 @@ class History:
         """Whether an entry was ever acknowledged here; `files` are what is read to know it."""
         return bool(self._rows("SELECT 1 FROM entry LIMIT 1", files=files))
 
-    def closed_before(self, days: float, most: int) -> str:
-        oldest = to_text(earlier(utc_now(), timedelta(days=days))) if days else ""
-        sql = "SELECT closed_at FROM entry WHERE at > 0 ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
-        rows = self._archive_rows(sql, most - 1) if most else []
-        return max([oldest, *(str(row[0]) for row in rows)])
-
-    def _kept(self, closed_before: str) -> tuple[list[Place], int]:
-        """Where the lines of the others are, and how many go."""
-        sql = "SELECT at, length FROM entry WHERE at IS NOT NULL AND closed_at {} ? ORDER BY at"
-        kept, gone = (self._archive_rows(sql.format(each), closed_before) for each in (">=", "<"))
-        return kept, len(gone)
+    def _kept(self, keep: RetentionSettings) -> tuple[str, list[Place], int]:
+        """What was closed before which moment goes, where the others' lines are, how many go."""
+        closed_from, most = keep.archive_from(utc_now()), keep.archive_entries
+        sql = "SELECT closed_at, at, length FROM entry WHERE at IS NOT NULL ORDER BY 1 DESC"
+        rows = self._archive_rows(sql) if closed_from or most else []
+        latest = rows[most - 1][0] if 0 < most <= len(rows) else ""
+        closed_from = max(closed_from, latest)
+        kept = sorted((at, length) for closed_at, at, length in rows if closed_at >= closed_from)
+        return closed_from, kept, len(rows) - len(kept)
 
     # Reading
 

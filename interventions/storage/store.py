@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from interventions.entry import Entry, Transition, closed_at, is_open
-from interventions.settings import Limits
+from interventions.settings import Limits, RetentionSettings
 from interventions.storage.queue_file import LogLine, QueueState
 from interventions.times import from_text
 
@@ -109,12 +109,9 @@ class Transaction:
         """The entry in the place of the one with its id, or at the end, and counted by how it was
         admitted. Closed entries for which there is no room move to the archive. The caller has
         checked (`complete`) that it can be read again."""
-        entries, at = self.state.entries, 0
-        for old in entries:
-            if old["id"] == entry["id"]:
-                break
-            at += 1
-        self.changed[entry["id"]] = entry
+        entries, name = self.state.entries, entry["id"]
+        at = next((at for at, old in enumerate(entries) if old["id"] == name), len(entries))
+        self.changed[name] = entry
         entries = (*entries[:at], entry, *entries[at + 1 :])
         entries, archived = make_room(entries, max_size, self.changed)
         counts = self.state.admitted
@@ -188,12 +185,8 @@ class Store(Protocol):
         """The id of the entry that has a failure which the logs call dropped, as far as the logs,
         the journal and the archive know."""
 
-    def closed_before(self, days: float, most: int) -> str:
-        """Archived entries that were closed before then are to go: more than `days` ago, or more
-        than the latest `most`; 0 keeps all."""
-
-    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
-        """Let the archive go of what was closed before then, and note it: how many."""
+    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
+        """Let the archive go of what is not kept, and note it: how many."""
 
 
 @runtime_checkable

@@ -28,6 +28,7 @@ from interventions.entry import (
     turns_of,
     was_resolved,
 )
+from interventions.settings import RetentionSettings
 from interventions.storage.history import History
 from interventions.storage.jsonl import decode
 from interventions.storage.store import (
@@ -37,7 +38,7 @@ from interventions.storage.store import (
     Transaction,
     figures_of,
 )
-from interventions.times import earlier, from_text, to_text, utc_now
+from interventions.times import from_text, utc_now
 from unified_flow.shared.database import Connection
 from unified_flow.shared.stored_text import encoded, storable
 
@@ -134,16 +135,13 @@ class QueueHistory:
             map(EntryFigures._make, self._rows(sql, closed_since, list(map(storable, without))))
         )
 
-    def closed_before(self, days: float, most: int) -> str:
-        """Archived entries that were closed before then are to go: more than `days` ago, or more
-        than the latest `most`; 0 keeps all."""
-        oldest = to_text(earlier(utc_now(), timedelta(days=days))) if days else ""
-        sql = "SELECT closed_at FROM intervention_archive ORDER BY closed_at DESC LIMIT 1 OFFSET %s"
-        rows = self._rows(sql, most - 1) if most else []
-        return max([oldest, *(str(row[0]) for row in rows)])
-
-    def prune(self, closed_before: str, line: Transition, timeout_s: float) -> int:
+    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """With what became of the failures that the entries held."""
+        sql = "SELECT closed_at FROM intervention_archive ORDER BY closed_at DESC LIMIT 1 OFFSET %s"
+        rows = self._rows(sql, keep.archive_entries - 1) if keep.archive_entries else []
+        closed_before = max([keep.archive_from(utc_now()), *(str(row[0]) for row in rows)])
+        if not closed_before:
+            return 0
         sql = "DELETE FROM intervention_archive WHERE closed_at < %s RETURNING id"
         with self.transaction(timeout_s) as work, self._reading() as connection:
             gone = [name for (name,) in connection.execute(sql, [closed_before])]
