@@ -60,7 +60,7 @@ class EntryScreen(Screen[None]):
         self.state = state
         self.tab = tab
         self.rows = RowList(tab.columns, id="list")
-        self.detail = DetailView(id="detail")
+        self.detail = DetailView(state.source, id="detail")
         self.read_only = ""
 
     # What a key acts on

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,15 +15,15 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 
-from interventions.entry import Entry, is_open
-from interventions.errors import QueryError, QueueError
+from interventions.entry import Entry
+from interventions.errors import QueryError
 from interventions.health import Window
 from monitor.core import feeds
 from monitor.core.app_state import AppState
 from monitor.core.links import Place, Subject
 from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
-from monitor.core.snapshot import Background, Pulse, Snapshot
+from monitor.core.snapshot import Pulse, Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_actions import EntryScreen
 from monitor.screens.entry_tabs import HistoryTab, OpenTab, about_entry
@@ -45,10 +44,9 @@ _POLL_S = 0.1
 _REST_S = 0.2
 _FEED_S = 0.4
 _PULSE_S = 3.0
-# A key that is held down moves the cursor only; the detail and its files come when it rests.
+# A key that is held down moves the cursor only; the detail comes when it rests.
 _DETAIL_AFTER_S = 0.06
-_BACKGROUND_AFTER_S = 0.1
-_CHANGES_AFTER_S = 0.1
+_SEEN_AFTER_S = 0.1
 
 
 class TriageScreen(EntryScreen):
@@ -69,8 +67,6 @@ class TriageScreen(EntryScreen):
         self.window = Window.DAY
         self._begin_at = begin_at
         self._since, self.query_text = "", ""
-        self._background: dict[str, Background] = {}  # of the entry that was read last
-        self._changes: dict[int, tuple[str, ...]] = {}  # since a turn stopped, by its number
         self._trail: list[Place] = []  # where one came from by links
         self._arriving: Place | None = None  # until its rows are there
 
@@ -114,7 +110,6 @@ class TriageScreen(EntryScreen):
         self._follow(read, self._show_queue, _POLL_S, _REST_S)
 
     def _show_queue(self, snapshot: Snapshot) -> None:
-        before = self.current()
         if critical := self.model.new_critical(snapshot):
             if self.state.bell:
                 self.app.bell()
@@ -122,9 +117,6 @@ class TriageScreen(EntryScreen):
         self.model.update(snapshot)
         self.read_only = snapshot.read_only
         self.show()
-        now = self.current()
-        if before and now and before["id"] == now["id"] and before["version"] != now["version"]:
-            self._read_detail()  # somebody did something: it is in the journal
         for screen in self.app.screen_stack:
             if isinstance(screen, Form):
                 screen.show_changes(snapshot.entries)
@@ -151,30 +143,6 @@ class TriageScreen(EntryScreen):
             self.call_after_refresh(gc.freeze)  # a long past stays too: see Monitor.on_mount
         tab.feed = feed
         self.show()
-
-    @work(exclusive=True, group="detail")
-    async def _read_detail(self) -> None:
-        """First what the queue knows; then, for what is read, what has changed since its turn
-        stopped: that takes longer, and loads the modules of tools that the turn was asked with."""
-        entry = self.current()
-        if entry is None:
-            return
-        source, turn_id = self.state.source, entry["turn_id"]
-        try:
-            background = await asyncio.to_thread(source.background, entry["id"])
-        except QueueError:
-            background = Background()  # the list says what is the matter with the queue
-        self.call_later(self._show_behind, entry, background)
-        if self.is_reading and turn_id and source.queue and is_open(entry):
-            await asyncio.sleep(_CHANGES_AFTER_S)
-            changes = await asyncio.to_thread(feeds.changes_since, source.home, turn_id)
-            self._changes[turn_id] = changes
-            self.call_later(self._show_behind, entry, background)
-
-    def _show_behind(self, entry: Entry, background: Background) -> None:
-        changes = self._changes.get(entry["turn_id"], ())
-        self._background = {entry["id"]: replace(background, changes=changes)}
-        self._show_detail()
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
         self.model.apply_changes(entries)
@@ -214,8 +182,7 @@ class TriageScreen(EntryScreen):
             return
         if (entry := self.current()) is not None:
             entry = self.model.find(entry["id"]) or entry
-            behind = self._background.get(entry["id"])
-            self.detail.show(entry, self.model.alike(entry), behind, self.state.clock())
+            self.detail.show(entry, self.model.alike(entry), self.state.clock())
             return
         text = self.item.text()
         if text or not self.is_reading:  # the row may be gone from the list
@@ -231,25 +198,24 @@ class TriageScreen(EntryScreen):
         self.refresh_bindings()
         self._follow_cursor()
 
-    @work(exclusive=True, group="detail")
+    @work(exclusive=True, group="cursor")
     async def _follow_cursor(self) -> None:
         await asyncio.sleep(_DETAIL_AFTER_S)
         self.call_later(self._show_detail)
-        await asyncio.sleep(_BACKGROUND_AFTER_S)
-        self.call_later(self._rest_on, self._is_wide)
+        await asyncio.sleep(_SEEN_AFTER_S)
+        self.call_later(self._see, self._is_wide)
 
-    def _rest_on(self, is_seen: bool) -> None:
-        """The cursor stays. With the detail in sight all entries of the row count as looked at."""
+    def _see(self, is_seen: bool) -> None:
+        """With the detail in sight all entries of the row count as looked at."""
         if is_seen:
             self.model.new -= {entry["id"] for entry in self.entries_under_cursor()}
-        self._read_detail()
 
     @on(RowList.Chosen)
     def _open_detail(self) -> None:
         self.detail.display = True
         self._show_detail()
         self.set_focus(self.detail)
-        self._rest_on(is_seen=True)
+        self._see(is_seen=True)
 
     def action_next_match(self, steps: int) -> None:
         """From the last to the first."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
+from textual import work
 from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Size
@@ -16,16 +19,21 @@ from textual.strip import Strip
 from textual.visual import Visual
 from textual.widget import Widget
 
-from interventions.entry import Entry
+from interventions.entry import Entry, is_open
+from interventions.errors import QueueError
 from interventions.times import from_text
+from monitor.core.feeds import changes_since
 from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
+from monitor.core.source import Source
 from monitor.widgets.entry_text import entry_parts
 from monitor.widgets.keys import READING
 from monitor.widgets.part import Part
 from monitor.widgets.search_line import SearchLine
 
 _DEEPER = 4
+# A key that is held down moves the cursor only; files are read when it rests.
+_REST_S = 0.1
 # Of `  >   41 |     return x` the arrow and the number, with the indentation; else that alone.
 _BEFORE_WORDS = re.compile(r"(?:(\s*>?\s*\d+ )\|)?\s*")
 
@@ -142,24 +150,58 @@ class TextView(ScrollView, can_focus=True):
 
 
 class DetailView(TextView):
-    """One entry, or whatever else a row is."""
+    """One entry, with what is read about it once it rests here; or whatever else a row is."""
 
-    entry: Entry | None = None
-    _made_of: object = None
+    def __init__(self, source: Source, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.entry: Entry | None = None
+        self._source = source
+        self._background: dict[str, Background] = {}  # of the entry that was read last
+        self._changes: dict[int, tuple[str, ...]] = {}  # since a turn stopped, by its number
+        self._read_of: object = None
+        self._made_of: object = None
 
-    def show(
-        self, entry: Entry, others: Sequence[Entry], background: Background | None, now: datetime
-    ) -> None:
+    def show(self, entry: Entry, others: Sequence[Entry], now: datetime) -> None:
+        """`others` are open entries with the same fingerprint."""
+        self.entry, self._others, self._now = entry, others, now
+        if self._read_of != (entry["id"], entry["version"]):
+            self._read_of = (entry["id"], entry["version"])
+            self._read(entry)
+        background, parts = self._background.get(entry["id"]), self.parts
         moment = age_step(now, from_text(entry["last_seen"]))
         made_of = (entry, [one["id"] for one in others], background, moment)
-        self.entry, parts = entry, self.parts
         if made_of != self._made_of:
             self._made_of, parts = made_of, entry_parts(entry, others, background, now)
         super().show_text(parts, key=entry["id"])
 
     def show_text(self, parts: Sequence[Part], *, key: str) -> None:
-        self.entry = self._made_of = None
+        self.entry = self._made_of = self._read_of = None
         super().show_text(parts, key=key)
+
+    def on_focus(self) -> None:
+        if self.entry is not None:
+            self._read(self.entry)
+
+    @work(exclusive=True)
+    async def _read(self, entry: Entry) -> None:
+        """First what the queue knows; then, for what has the keys, what has changed since its turn
+        stopped: that takes longer, and loads the modules of tools that the turn was asked with."""
+        await asyncio.sleep(_REST_S)
+        source, turn_id = self._source, entry["turn_id"]
+        try:
+            background = await asyncio.to_thread(source.background, entry["id"])
+        except QueueError:
+            background = Background()  # the list says what is the matter with the queue
+        self._show_behind(entry, background)
+        if self.has_focus and turn_id and source.queue and is_open(entry):
+            self._changes[turn_id] = await asyncio.to_thread(changes_since, source.home, turn_id)
+            self._show_behind(entry, background)
+
+    def _show_behind(self, entry: Entry, background: Background) -> None:
+        changes = self._changes.get(entry["turn_id"], ())
+        self._background = {entry["id"]: replace(background, changes=changes)}
+        if self.entry is not None and self.entry["id"] == entry["id"]:
+            self.show(self.entry, self._others, self._now)
 
 
 def wrapped(text: Iterable[Content], width: int) -> list[Content]:

@@ -447,7 +447,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
     queue.resolve(put(queue, error_type="Old"), "was a typo")
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("2")
-        await until(pilot, lambda: "DONE Old" in text(pilot))
+        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
         assert "was a typo" in text(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: reading(pilot))

@@ -88,7 +88,8 @@ async def _settle(pilot: Pilot[None], source: StillSource) -> None:
     def read() -> bool:
         entry = found.current()
         filled = found.tab.name == "open" or found.tab.feed is not None
-        return filled and (entry is None or entry["id"] in source.told_of)
+        is_read = entry is None or not found.detail.display or entry["id"] in source.told_of
+        return filled and is_read
 
     await until(pilot, read)
     await until(pilot, lambda: found.pulse is not None)
