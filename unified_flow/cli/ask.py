@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import clean
@@ -28,19 +29,19 @@ CROWDED = 30
 
 def ask(
     question: Annotated[
-        str | None, typer.Argument(help="The question; '-' reads it from standard input.")
+        str | None, Argument(help="The question; '-' reads it from standard input.")
     ] = None,
     session: options.OwnSession = None,
     last: options.Last = False,
     user: options.User = "default",
     batch: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Answer a file ('-': standard input): a question a line, or"
             " {id?, question, session_id?}."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer alone.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Print the answer alone.")] = False,
     as_json: options.AsJson = False,
     as_jsonl: options.AsJsonl = False,
     home: options.Home = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.home import find_home
@@ -55,7 +55,7 @@ def list_collections(as_json: options.AsJson = False, home: options.Home = None)
 
 def show_collection(
     name: Annotated[
-        str | None, typer.Argument(help="Its name [default: the setting `collection`].")
+        str | None, Argument(help="Its name [default: the setting `collection`].")
     ] = None,
     docs: options.Docs = None,
     as_json: options.AsJson = False,
@@ -83,7 +83,7 @@ def show_collection(
 
 
 def delete_collection(
-    name: Annotated[str, typer.Argument(help="Its name.")],
+    name: Annotated[str, Argument(help="Its name.")],
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     home: options.Home = None,

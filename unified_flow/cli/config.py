@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import note, paint, say, say_painted
 from interventions.home import LOG_FOLDER, STATE_FOLDER, find_home
@@ -16,12 +16,10 @@ from unified_flow.cli.terminal import say_object
 
 def init(
     folder: Annotated[
-        Path | None,
-        typer.Argument(help="Where the project is [default: --home, or this folder]."),
+        Path | None, Argument(help="Where the project is [default: --home, or this folder].")
     ] = None,
     docs: Annotated[
-        list[Path] | None,
-        typer.Option(help="File or folder to answer from; may be given again."),
+        list[Path] | None, Option(help="File or folder to answer from; may be given again.")
     ] = None,
     force: options.Force = False,
     as_json: options.AsJson = False,
@@ -71,9 +69,7 @@ def _ignore_state(path: Path) -> list[str]:
 
 
 def show(
-    changed: Annotated[
-        bool, typer.Option("--changed", help="Only what is not at its default.")
-    ] = False,
+    changed: Annotated[bool, Option("--changed", help="Only what is not at its default.")] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

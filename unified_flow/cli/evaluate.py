@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import Code, note, say
 from interventions.home import find_home
@@ -26,39 +27,35 @@ PACKAGED = "packaged"
 
 
 RunName = Annotated[
-    str, typer.Argument(metavar="RUN", help="The name of a run (eval list); `last` is the newest.")
+    str, Argument(metavar="RUN", help="The name of a run (eval list); `last` is the newest.")
 ]
 
 
 def run(
     dataset: Annotated[
-        Path,
-        typer.Argument(help="SQuAD JSON (1.1, 2.0, XQuAD), or .jsonl of questions and answers."),
+        Path, Argument(help="SQuAD JSON (1.1, 2.0, XQuAD), or .jsonl of questions and answers.")
     ],
     sample: Annotated[
-        int | None, typer.Option(min=1, help="Draw that many questions [default: all].")
+        int | None, Option(min=1, help="Draw that many questions [default: all].")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Seed of the sample; a larger sample holds the smaller.")
-    ] = 1,
+    seed: Annotated[int, Option(help="Seed of the sample; a larger sample holds the smaller.")] = 1,
     unanswerable: Annotated[
         float,
-        typer.Option(
+        Option(
             min=0.0,
             max=1.0,
             help="Ask this share once more, without the documents that hold the answer.",
         ),
     ] = 0.0,
     recipes: Annotated[
-        str | None, typer.Option(help="Folder of recipes to evaluate, or 'packaged'.")
+        str | None, Option(help="Folder of recipes to evaluate, or 'packaged'.")
     ] = None,
     name: Annotated[
-        str | None,
-        typer.Option(help="Name of the run [default: made from what decides its results]."),
+        str | None, Option(help="Name of the run [default: made from what decides its results].")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Begin the run anew.")] = False,
+    again: Annotated[bool, Option("--again", help="Begin the run anew.")] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again what failed in this run.")
+        bool, Option("--retry-failed", help="Ask again what failed in this run.")
     ] = False,
     docs: options.Docs = None,
     as_json: options.AsJson = False,
@@ -145,9 +142,7 @@ def list_runs(
 
 def show(
     name: RunName,
-    wrong: Annotated[
-        bool, typer.Option("--wrong", help="List the questions that went wrong.")
-    ] = False,
+    wrong: Annotated[bool, Option("--wrong", help="List the questions that went wrong.")] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

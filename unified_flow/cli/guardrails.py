@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from unified_flow.guardrails.store import GuardrailStore
     from unified_flow.guardrails.user_rules import UserRules
 
-Words = Annotated[list[str], typer.Argument(help="Words and phrases.")]
+Words = Annotated[list[str], Argument(help="Words and phrases.")]
 ToPerson = Annotated[
-    bool, typer.Option("--escalate", help="Messages that match go to a person for an answer.")
+    bool, Option("--escalate", help="Messages that match go to a person for an answer.")
 ]
 
 
@@ -108,9 +109,9 @@ def delete(
 
 def set_switches(
     user: options.User = "default",
-    control: Annotated[bool | None, typer.Option("--on/--off", help="Answer at all.")] = None,
-    chats: Annotated[bool | None, typer.Option(help="Answer in chats.")] = None,
-    comments: Annotated[bool | None, typer.Option(help="Answer comments.")] = None,
+    control: Annotated[bool | None, Option("--on/--off", help="Answer at all.")] = None,
+    chats: Annotated[bool | None, Option(help="Answer in chats.")] = None,
+    comments: Annotated[bool | None, Option(help="Answer comments.")] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -130,7 +131,7 @@ def set_switches(
 
 
 def import_rules(
-    file: Annotated[Path, typer.Argument(help="JSON as `rules list --json`, or a line a rule.")],
+    file: Annotated[Path, Argument(help="JSON as `rules list --json`, or a line a rule.")],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -159,11 +160,10 @@ def import_rules(
 
 
 def try_rules(
-    text: Annotated[str, typer.Argument(help="A message.")],
+    text: Annotated[str, Argument(help="A message.")],
     user: options.User = "default",
     channel: Annotated[
-        Literal["chat", "comment"] | None,
-        typer.Option(help="Where the message comes from."),
+        Literal["chat", "comment"] | None, Option(help="Where the message comes from.")
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -217,7 +217,7 @@ def _switches(rules: UserRules) -> str:
 
 
 def show_counts(
-    days: Annotated[int, typer.Option(min=1, max=366, help="How many days, today included.")] = 7,
+    days: Annotated[int, Option(min=1, max=366, help="How many days, today included.")] = 7,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -253,8 +253,7 @@ def list_decisions(
     limit: options.Limit = 20,
     user: options.OnlyUser = None,
     decision: Annotated[
-        Literal["ignore", "respond", "escalate"] | None,
-        typer.Option(help="Only these."),
+        Literal["ignore", "respond", "escalate"] | None, Option(help="Only these.")
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import note, say
 from interventions.home import find_home
@@ -27,7 +28,7 @@ SKIPPED_SHOWN = 20
 def index(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             help="Files, folders and web pages [default: as configured].",
             click_type=click.Path(path_type=str),
         ),
@@ -35,14 +36,14 @@ def index(
     docs: options.Docs = None,
     collection: options.CollectionName = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Read everything again, whatever is there.")
+        bool, Option("--rebuild", help="Read everything again, whatever is there.")
     ] = False,
     include: Annotated[
         list[str] | None,
-        typer.Option(help="Read this file too, from now on, though it may hold secrets."),
+        Option(help="Read this file too, from now on, though it may hold secrets."),
     ] = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete these from the index; the documents stay.")
+        bool, Option("--delete", help="Delete these from the index; the documents stay.")
     ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,

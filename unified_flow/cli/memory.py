@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument
 
 from interventions.cli.terminal import note, say
 from interventions.errors import NotFoundError
@@ -44,7 +44,7 @@ def list_memories(
 
 
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    text: Annotated[str, Argument(help="What to remember.")],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -59,7 +59,7 @@ def add(
 
 
 def delete(
-    ids: Annotated[list[str], typer.Argument(help="As memory list shows.")],
+    ids: Annotated[list[str], Argument(help="As memory list shows.")],
     user: options.User = "default",
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import say
 from interventions.home import find_home
@@ -16,18 +16,17 @@ from unified_flow.cli.terminal import progress_bar, say_object
 
 
 def add_model(
-    url: Annotated[str, typer.Argument(help="The file's https address.", metavar="URL")],
+    url: Annotated[str, Argument(help="The file's https address.", metavar="URL")],
     sha256: Annotated[
         str,
-        typer.Option(
+        Option(
             "--sha256",
             metavar="SUM",
             help="The SHA-256 that its publisher names; another file is refused.",
         ),
     ],
     into: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Where it goes [default: models/ of the home]."),
+        Path | None, Option(metavar="FOLDER", help="Where it goes [default: models/ of the home].")
     ] = None,
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -7,6 +7,7 @@ from typing import Annotated, TypedDict, get_type_hints
 
 import click
 import typer
+from typer import Argument, Option
 
 # Those of the queue's commands, by the same names.
 from interventions.cli.options import AsJson as AsJson
@@ -26,46 +27,32 @@ from interventions.cli.options import Yes as Yes
 ALL = 10**9  # what a store takes for no limit
 LAST = "last"  # the newest session or run; `turns/archive.py` has that of turns
 
-Limit = Annotated[
-    int, typer.Option("--limit", "-n", min=0, help="At most so many, the newest; 0: all.")
-]
-User = Annotated[
-    str, typer.Option("--user", "-u", metavar="ID", help="Whose rules and memories apply.")
-]
-Session = Annotated[
-    str | None,
-    typer.Option(help="Of this session; `last` is the newest."),
-]
+Limit = Annotated[int, Option("--limit", "-n", min=0, help="At most so many, the newest; 0: all.")]
+User = Annotated[str, Option("--user", "-u", metavar="ID", help="Whose rules and memories apply.")]
+Session = Annotated[str | None, Option(help="Of this session; `last` is the newest.")]
 OwnSession = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--session",
         help="Go on with this session, so that 'it' is understood; `last` is the newest.",
     ),
 ]
-Last = Annotated[bool, typer.Option("--last", help="The same as --session last.")]
-OnlyUser = Annotated[
-    str | None,
-    typer.Option("--user", "-u", metavar="ID", help="Only this user's."),
-]
+Last = Annotated[bool, Option("--last", help="The same as --session last.")]
+OnlyUser = Annotated[str | None, Option("--user", "-u", metavar="ID", help="Only this user's.")]
 Turn = Annotated[
-    str,
-    typer.Argument(
-        metavar="TURN",
-        help="The turn's number or request id; `last` is the newest.",
-    ),
+    str, Argument(metavar="TURN", help="The turn's number or request id; `last` is the newest.")
 ]
 TurnOrIntervention = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="TURN_OR_INTERVENTION",
         help="A turn's number or request id (`last`: the newest), or an intervention's id.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there.")]
+Force = Annotated[bool, Option("--force", help="Replace a file that is there.")]
 Docs = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         help="File, folder or web page to answer from; may be given again.",
         # As text: a path would swallow a slash of an address.
         click_type=click.Path(path_type=str),
@@ -73,27 +60,24 @@ Docs = Annotated[
 ]
 CollectionName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--collection",
         metavar="NAME",
         help="A named index of its own [default: the setting `collection`].",
     ),
 ]
 ModelName = Annotated[
-    str | None,
-    typer.Option("--model", help="'embedded', a [models.*] table, or a model of --base-url."),
+    str | None, Option("--model", help="'embedded', a [models.*] table, or a model of --base-url.")
 ]
 BaseUrl = Annotated[
-    str | None,
-    typer.Option(help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1."),
+    str | None, Option(help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1.")
 ]
 ApiKeyEnv = Annotated[
-    str | None,
-    typer.Option(help="Variable that holds the key [default: OPENAI_API_KEY]."),
+    str | None, Option(help="Variable that holds the key [default: OPENAI_API_KEY].")
 ]
 ToolModules = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--tools",
         metavar="MODULE",
         help="Tools of your own: module, module:function or file.py with functions under"
@@ -102,13 +86,13 @@ ToolModules = Annotated[
 ]
 AllowTools = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--allow-tool",
         metavar="PATTERN",
         help="A tool that may write or use the network, such as 'time.*'; may be given again.",
     ),
 ]
-ApiKeyFile = Annotated[Path | None, typer.Option(help="File that holds the key.")]
+ApiKeyFile = Annotated[Path | None, Option(help="File that holds the key.")]
 
 
 def session_or_last(session: str | None, last: bool) -> str | None:

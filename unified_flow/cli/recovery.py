@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from interventions.cli.terminal import UsageError, note, say
 from interventions.entry import short_id
@@ -47,7 +47,7 @@ def described(dead: Sequence[DeadTurn]) -> str:
 
 def recover(
     everything: Annotated[
-        bool, typer.Option("--all", help="Let all go on; one first, to see if it works.")
+        bool, Option("--all", help="Let all go on; one first, to see if it works.")
     ] = False,
     canary: options.Canary = None,
     jobs: options.Jobs = 4,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
+from typer import Option
 
 from interventions.cli.terminal import Code, note
 from interventions.home import find_home
@@ -31,7 +32,7 @@ def resume(
     grant: options.Grant = None,
     by: options.By = None,
     interrupted: Annotated[
-        bool, typer.Option("--interrupted", help="The same as: unified-flow turns recover --all.")
+        bool, Option("--interrupted", help="The same as: unified-flow turns recover --all.")
     ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import paint, say, say_painted
 from interventions.home import find_home
@@ -25,11 +25,10 @@ EXCERPT = 320  # characters of a passage that are shown
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="What you would ask.")],
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many passages.")] = 8,
+    query: Annotated[str, Argument(help="What you would ask.")],
+    limit: Annotated[int, Option(min=1, max=200, help="How many passages.")] = 8,
     why: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Say where this file's best passage stands."),
+        str | None, Option(metavar="PATH", help="Say where this file's best passage stands.")
     ] = None,
     docs: options.Docs = None,
     collection: options.CollectionName = None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import Code, note
 from interventions.home import find_home, state_folder
@@ -22,15 +23,13 @@ if TYPE_CHECKING:
 
 def serve(
     host: Annotated[
-        str | None,
-        typer.Option(help="Address to listen on [default: 127.0.0.1]; another needs a token."),
+        str | None, Option(help="Address to listen on [default: 127.0.0.1]; another needs a token.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="[default: 8000]; 0 takes any free one.")
+        int | None, Option(min=0, max=65535, help="[default: 8000]; 0 takes any free one.")
     ] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(help="What a failure does: fail_fast, or graceful for end users."),
+        str | None, Option(help="What a failure does: fail_fast, or graceful for end users.")
     ] = None,
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
@@ -64,8 +63,7 @@ def serve(
 
 def mcp(
     allow_write: Annotated[
-        bool,
-        typer.Option("--allow-write", help="Let agents resolve interventions and resume turns."),
+        bool, Option("--allow-write", help="Let agents resolve interventions and resume turns.")
     ] = False,
     home: options.Home = None,
     **chosen: Unpack[options.FlowOptions],
@@ -97,8 +95,7 @@ def mcp(
 
 def serve_model(
     path: Annotated[
-        Path | None,
-        typer.Argument(help="The .gguf file [default: path under [local]]."),
+        Path | None, Argument(help="The .gguf file [default: path under [local]].")
     ] = None,
     home: options.Home = None,
 ) -> None:

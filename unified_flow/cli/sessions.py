@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.errors import NotFoundError
@@ -26,16 +26,13 @@ if TYPE_CHECKING:
     from unified_flow.turns.turn import Turn
 
 HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
-Session = Annotated[
-    str,
-    typer.Argument(help="The session's id; `last` is the one used last."),
-]
+Session = Annotated[str, Argument(help="The session's id; `last` is the one used last.")]
 
 
 def list_sessions(
     limit: options.Limit = 20,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also questions that nobody went on with.")
+        bool, Option("--all", help="Also questions that nobody went on with.")
     ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -87,7 +84,7 @@ def show_session(
 def export_session(
     session: Session,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else standard output.")
+        Path | None, Option("--output", "-o", help="File to write; else standard output.")
     ] = None,
     force: options.Force = False,
     as_json: options.AsJson = False,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument
 
 from interventions.cli.terminal import Code
 from interventions.errors import NotFoundError
@@ -39,7 +40,7 @@ def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
 
 
 def import_(
-    source: Annotated[Path, typer.Argument(metavar="HOME", help="The home that has files.")],
+    source: Annotated[Path, Argument(metavar="HOME", help="The home that has files.")],
     home: options.Home = None,
     as_json: options.AsJson = False,
 ) -> None:

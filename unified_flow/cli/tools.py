@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from typer import Argument
 
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from unified_flow.tools.permission_gate import Asker, PermissionReply
 
 BY_HAND = "by hand"
-ToolName = Annotated[str, typer.Argument(help="The tool's whole name.")]
+ToolName = Annotated[str, Argument(help="The tool's whole name.")]
 
 
 def list_tools(
@@ -66,7 +67,7 @@ def run_tool(
     name: ToolName,
     pairs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Its arguments; what is no text is JSON."),
+        Argument(metavar="[KEY=VALUE]...", help="Its arguments; what is no text is JSON."),
     ] = None,
     session: options.Session = None,
     as_json: options.AsJson = False,

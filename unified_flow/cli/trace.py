@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
 from interventions.cli.terminal import say
 from interventions.entry import short_id
@@ -32,9 +32,7 @@ SHOWN = (
 def trace(
     request_id: Annotated[
         str,
-        typer.Argument(
-            help="As the client has it (X-Request-ID); `last` is that of the newest turn."
-        ),
+        Argument(help="As the client has it (X-Request-ID); `last` is that of the newest turn."),
     ],
     as_json: options.AsJson = False,
     home: options.Home = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, Unpack
 
 import typer
+from typer import Argument, Option
 
 from interventions.cli.terminal import Code, confirm, note, say, width
 from interventions.home import find_home
@@ -34,18 +35,14 @@ Status = Literal["running", "answered", "clarify", "failed", "interrupted", "aba
 class TurnFilters(TypedDict, total=False):
     """Options of `list` and `abandon`, as `**filters: Unpack[TurnFilters]`."""
 
-    status: Annotated[Status | None, typer.Option(help="Only turns of this status.")]
-    phase: Annotated[str | None, typer.Option(help="Only turns that failed or stopped in it.")]
+    status: Annotated[Status | None, Option(help="Only turns of this status.")]
+    phase: Annotated[str | None, Option(help="Only turns that failed or stopped in it.")]
     session: options.Session
-    error: Annotated[str | None, typer.Option(help="Part of the failure's type or message.")]
-    model: Annotated[str | None, typer.Option(help="Part of the name of a model that they asked.")]
-    text: Annotated[str | None, typer.Option(help="Part of the question or the answer.")]
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begun since: 2h, 30d, 2026-01-31.")
-    ]
-    before: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Begun before: 2h, 30d, 2026-01-31.")
-    ]
+    error: Annotated[str | None, Option(help="Part of the failure's type or message.")]
+    model: Annotated[str | None, Option(help="Part of the name of a model that they asked.")]
+    text: Annotated[str | None, Option(help="Part of the question or the answer.")]
+    since: Annotated[str | None, Option(metavar="TIME", help="Begun since: 2h, 30d, 2026-01-31.")]
+    before: Annotated[str | None, Option(metavar="TIME", help="Begun before: 2h, 30d, 2026-01-31.")]
 
 
 def list_turns(
@@ -117,8 +114,8 @@ def _moment(option: str, text: str) -> datetime:
 
 def show_turn(
     turn: options.Turn,
-    full: Annotated[bool, typer.Option("--full", help="All that each phase found.")] = False,
-    timeline: Annotated[bool, typer.Option("--timeline", help="Its phases over time.")] = False,
+    full: Annotated[bool, Option("--full", help="All that each phase found.")] = False,
+    timeline: Annotated[bool, Option("--timeline", help="Its phases over time.")] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
@@ -175,12 +172,9 @@ def _line(row: TurnRow) -> str:
 def abandon(
     turn: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[TURN]",
-            help="The turn; without it, all that the options match.",
-        ),
+        Argument(metavar="[TURN]", help="The turn; without it, all that the options match."),
     ] = None,
-    reason: Annotated[str, typer.Option("--note", "-m", help="Why.")] = "",
+    reason: Annotated[str, Option("--note", "-m", help="Why.")] = "",
     yes: options.Yes = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -274,10 +268,9 @@ def salvage(turn: options.Turn, as_json: options.AsJson = False, home: options.H
 
 def prune(
     older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", help="12h, 30d, … [default: as [retention] says]"),
+        str | None, Option("--older-than", help="12h, 30d, … [default: as [retention] says]")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only say which.")] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

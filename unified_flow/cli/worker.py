@@ -9,7 +9,7 @@ import socket
 import threading
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from interventions.cli.terminal import note, say
 from interventions.home import find_home
@@ -20,11 +20,10 @@ from unified_flow.cli.terminal import counted, say_object
 
 def worker(
     turns: Annotated[
-        int | None,
-        typer.Option(min=1, help="At once, in every worker; the one started last decides."),
+        int | None, Option(min=1, help="At once, in every worker; the one started last decides.")
     ] = None,
     drain: Annotated[
-        float, typer.Option(min=0, help="Seconds that turns get to end after SIGTERM.")
+        float, Option(min=0, help="Seconds that turns get to end after SIGTERM.")
     ] = 30.0,
     home: options.Home = None,
 ) -> None:
