@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from unified_flow.phases.errors import PhaseError
     from unified_flow.turns.turn import Turn
 
-MAX_STDIN_BYTES = 1024 * 1024
 CROWDED = 30
 
 
@@ -81,6 +79,7 @@ def ask(
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
         from unified_flow.stores import missing_worker
+        from unified_flow.turns.input_checks import read_text
 
         named = session_named(session, home)
         asker = None if machine or batch else terminal_asker()
@@ -98,7 +97,7 @@ def ask(
                 code = asyncio.run(answer_all(flow, batch, user, as_jsonl))
             else:
                 assert question is not None
-                text = _stdin() if question == "-" else question
+                text = read_text(Path("-"), "query") if question == "-" else question
                 live = not machine and not quiet and on_terminal()
                 begun: list[int] = []
                 try:
@@ -133,21 +132,6 @@ def _warn_if_crowded(flow: UnifiedFlow) -> None:
     if waiting >= CROWDED:
         most = flow.services.queue.limits.max_size
         note(f"warning: {waiting} of {most} interventions are open: interventions list")
-
-
-def _stdin() -> str:
-    from unified_flow.errors import InputError
-
-    data = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
-    if len(data) > MAX_STDIN_BYTES:
-        raise InputError(
-            f"standard input holds more than {MAX_STDIN_BYTES // 1024} KB; that is no question",
-            hint="put the material into a document and ask about it with --docs",
-        )
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise InputError("standard input is not UTF-8 text", hint="send text") from exc
 
 
 async def _answer(

@@ -53,7 +53,6 @@ class Line:
 
 def read_lines(path: Path) -> list[Line]:
     """The lines that ask something. Raises InputError if the file cannot be read as text."""
-    path = Path("/dev/stdin") if path == Path("-") else path
     numbered = enumerate(read_text(path, "batch").split("\n"), 1)
     return [Line(number, line.strip()) for number, line in numbered if line.strip()]
 

@@ -120,7 +120,8 @@ def new_session_id(beginning: str = "session_") -> str:
 
 
 def read_text(path: Path, field: str) -> str:
-    """Raises InputError for what cannot be read as UTF-8."""
+    """Of standard input for `-`. Raises InputError for what cannot be read as UTF-8."""
+    path = Path("/dev/stdin") if path == Path("-") else path
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
