@@ -196,7 +196,7 @@ def _marks(turns: TurnStore) -> dict[int, TurnMark]:
         if wait_for(turns.is_held(turn_id)):
             raise ConflictError(f"turn {turn_id} is running", hint="wait for it, or stop it")
     if dead := wait_for(turns.unreleased()):
-        what = f"nobody has been told yet that turns died: {dead}"
+        what = f"there are turns that died and are not reported yet: {dead}"
         raise ConflictError(what, hint="unified-flow turns recover")
     return marks
 

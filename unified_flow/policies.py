@@ -89,7 +89,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Stop:
-    """End the turn, with an intervention. `answer` tells the client's side what to make of it."""
+    """End the turn, with an intervention. `answer` is what the client gets."""
 
     answer: Literal["halt", "degrade", "silence"] = "halt"
 

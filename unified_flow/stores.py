@@ -38,7 +38,7 @@ def shared_database(home: Path) -> Database | None:
 
 
 def missing_worker(home: Path) -> str | None:
-    """What to tell a person whose turn would wait, however long, for a worker to begin."""
+    """A line for a person whose turn would wait, however long, for a worker to begin."""
     if (database := shared_database(home)) is None:
         return None
     from unified_flow.shared.presence import workers_of

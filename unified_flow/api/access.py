@@ -65,7 +65,7 @@ class TokenList:
             try:
                 self._tokens = _tokens_of(self._file)
             except ConfigError as exc:
-                logger.error("%s; the tokens of before hold. %s", exc, exc.hint)
+                logger.error("%s; the earlier tokens remain valid. %s", exc, exc.hint)
         return self._tokens
 
 

@@ -53,7 +53,7 @@ async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
             note(line)
         urls = list(dict.fromkeys(addresses_of(args)))
         for url in urls[:URLS_SHOWN]:
-            host = one_line(host_of(url)) or "a host that its address does not tell"
+            host = one_line(host_of(url)) or "a host that its address hides"
             note(f"  it goes to {host}, and ends in {one_line(redact_text(url))[-URL_END:]}")
         if len(urls) > URLS_SHOWN:
             note(f"  it goes to {len(urls) - URLS_SHOWN} more addresses, all shown above")

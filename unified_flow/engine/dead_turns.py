@@ -1,6 +1,6 @@
 """Turns whose process died (killed, out of memory, a power cut) reach a person like any failure:
-whoever notices them first puts one intervention for each phase that ran. One whose message comes
-again goes on without a person."""
+the process that notices them first puts one intervention for each phase that ran. One whose message
+comes again goes on without a person."""
 
 from __future__ import annotations
 

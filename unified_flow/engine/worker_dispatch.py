@@ -18,7 +18,7 @@ from unified_flow.turns.turn import Turn
 
 
 class Workers(Dispatcher):
-    """Whoever asks is told what happens as if it happened here. A cancellation leaves the turn, and
+    """The caller sees what happens as if it happened here. A cancellation leaves the turn, and
     ends it where nobody else waits for it."""
 
     runs_here = False

@@ -31,7 +31,7 @@ class UnifiedFlowError(Exception):
 class InputError(UnifiedFlowError):
     """The question or a parameter is unusable; `field` names it (rag-error-model.md, 1).
 
-    `reason` is the text of the catalogue that tells a client so, without any value.
+    `reason` is the text of the catalogue that a client gets, without any value.
     """
 
     def __init__(

@@ -34,8 +34,8 @@ LOCK = "run.lock"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe, `models` and `documents` say which they are; runs of before
-    have neither."""
+    model and recipe, `models` and `documents` say which they are; older runs have
+    neither."""
 
     model_config = ConfigDict(frozen=True)
 

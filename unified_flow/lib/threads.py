@@ -61,9 +61,9 @@ if hasattr(os, "register_at_fork"):
 
 class FewThreads:
     """At most `most` threads for one thing that may hang, so that a store which does not answer
-    costs each caller its time and the process no more than these. Whoever gives up while it waits
-    for its turn is passed over. A thread stays for a moment, for the next that may come: to begin
-    one costs more than a search."""
+    costs each caller its time and the process no more than these. A caller that gives up while it
+    waits for its turn is passed over. A thread stays for a moment, for the next that may come: to
+    begin one costs more than a search."""
 
     def __init__(self, most: int, name: str) -> None:
         self._most = most

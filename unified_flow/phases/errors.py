@@ -25,9 +25,9 @@ from unified_flow.turns.turn import Turn
 class PhaseError(UnifiedFlowError):
     """A phase failed and the turn has halted; where it ran, the original exception is `__cause__`.
 
-    Everything else is told by the turn, as it stands in the journal, so that another process tells
-    it word for word. `failure` is the recorded one: the first attempt's, with the number of the
-    last (`attempts`); its `scope` is the row of the policy's table, `code` the client's
+    Everything else comes from the turn, as it stands in the journal, so that another process says
+    the same, word for word. `failure` is the recorded one: the first attempt's, with the number of
+    the last (`attempts`); its `scope` is the row of the policy's table, `code` the client's
     (rag-error-model.md). `intervention_id` is None if the queue refused it, or has not answered
     yet; `admission` says which ("pending" for the latter). `answer` (`halt`, `degrade` or
     `silence`) is what the client's side makes of it. `retrieved` holds the passages for a degraded

@@ -126,7 +126,7 @@ async def open_turn(turns: TurnStore, turn_id: int, observer: Observer | None = 
 
 @asynccontextmanager
 async def refusals(turns: TurnStore, turn_id: int) -> AsyncIterator[None]:
-    """What the store raises of a turn, as a person is told it; nothing has happened then."""
+    """What the store raises of a turn, in words for a person; nothing has happened then."""
     archive = TurnArchive(turns)
     try:
         yield

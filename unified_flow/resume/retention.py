@@ -147,7 +147,7 @@ async def delete(
 
 
 def _is_finished(turn: TurnRow) -> bool:
-    """Also a failed one of which a person was told: nothing open needs it. Not an answer that could
+    """Also a failed one that was queued: nothing open needs it. Not an answer that could
     not be saved: it can still be."""
     if turn["status"] == "failed":
         return turn["intervention_id"] is not None

@@ -1,6 +1,6 @@
-"""The answer while a model writes it, from the worker to who waits for it.
+"""The answer while a model writes it, from the worker to the process that waits for it.
 
-It is told on the channel of the turns (`turn_lease.py`) and kept nowhere: who misses a part sees
+It is sent on the channel of the turns (`turn_lease.py`) and kept nowhere: who misses a part sees
 the text of the next phase.
 """
 

@@ -141,7 +141,7 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
 
 
 def _is_cancellation(record: logging.LogRecord) -> bool:
-    """DBOS tells of each as of a defect. Its error for it is not public."""
+    """DBOS logs each as a defect. Its error for it is not public."""
     cause = record.exc_info and record.exc_info[0]
     return cause is not None and "Cancelled" in cause.__name__
 

@@ -249,7 +249,7 @@ class Limit(BaseModel):
 
 
 class PhaseFailed(Event):
-    """Tells all that anybody is told of the failure. `error_message`, `hint` and `cause` (the error
+    """All that is reported of the failure. `error_message`, `hint` and `cause` (the error
     behind this one) are redacted, as everything that a person reads. `environment` is what the
     phase ran on (commit, versions, digests), to be compared when the turn is resumed. `kind` says
     whether it may pass (errors/classification.py). `limit` is set if a loop's limit was the reason.

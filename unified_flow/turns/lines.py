@@ -1,7 +1,7 @@
 """The lines of a journal: events as bytes, and back.
 
 A line is a JSON object that ends with its number, from 1, and with its checksum, so that a line
-which was changed, dropped, doubled or moved is told as such. An intact line that this program
+which was changed, dropped, doubled or moved is recognised. An intact line that this program
 cannot read was written by another version, and is no damage.
 """
 

@@ -37,8 +37,8 @@ class TurnMark:
 
 
 class RunLostError(BaseException):
-    """Another process goes on with the turn: whoever ran it stops at once, and says nothing. No
-    failure, which is why nothing that catches failures catches it."""
+    """Another process goes on with the turn: the one that ran it stops at once, and says nothing.
+    No failure, which is why nothing that catches failures catches it."""
 
 
 class TurnLease(Protocol):
@@ -93,7 +93,7 @@ class ReportingLease(TurnLease, Protocol):
 @dataclass(frozen=True)
 class Delivery:
     """A message that is being answered. `begun` is the turn that somebody who died, or was
-    cancelled, had begun for it; `begins` is told the one that is begun now."""
+    cancelled, had begun for it; `begins` gets the number of the one that is begun now."""
 
     begun: int | None
     begins: Callable[[int], object]
@@ -151,7 +151,7 @@ class TurnStore(Protocol):
         ...
 
     async def is_held(self, turn_id: int) -> bool:
-        """Whether somebody runs it now. Raises OSError if that cannot be told."""
+        """Whether somebody runs it now. Raises OSError if that cannot be found out."""
         ...
 
     async def unreleased(self) -> list[int]:

@@ -138,7 +138,7 @@ def _way_on(turn: Turn) -> str:
     """What to do next: a tool that was refused has to be allowed, and not mended."""
     if _was_refused(turn):
         return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
-    return "mended? /retry goes on from there; /show tells all"
+    return "mended? /retry goes on from there; /show has all of it"
 
 
 def _was_refused(turn: Turn) -> bool:

@@ -45,7 +45,7 @@ def _languages_of_words() -> dict[str, list[str]]:
 
 
 def language_of(text: str, default: str = "en") -> str:
-    """ISO 639-1 code; `default` when nothing in the text tells.
+    """ISO 639-1 code; `default` when nothing in the text shows it.
 
     Reads at most the first few thousand characters.
     """
@@ -68,7 +68,7 @@ def _commonest(found: Counter[str], default: str) -> str:
 
 @lru_cache(maxsize=512)
 def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
-    """The language that the script tells; how many stop words of each language there are; among how
+    """The language that the script shows; how many stop words of each language there are; among how
     many words. Kept, because every phase of a turn asks it of the same question."""
     found: Counter[str] = Counter()
     own = words(sample.casefold())

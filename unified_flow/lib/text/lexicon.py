@@ -224,13 +224,13 @@ def lexicon_of(language: str) -> Lexicon:
 
 @cache
 def lexicons() -> tuple[Lexicon, ...]:
-    """Of every language, for what is too short to tell its own."""
+    """Of every language, for what is too short to show its own."""
     return tuple(lexicon_of(language) for language in languages())
 
 
 @cache
 def any_language() -> Lexicon:
-    """The words and alternatives of all languages, for what is too short to tell its own."""
+    """The words and alternatives of all languages, for what is too short to show its own."""
     joined: dict[str, frozenset[str] | str] = {}
     for name in Lexicon.model_fields:
         values = [value for each in lexicons() if (value := getattr(each, name))]

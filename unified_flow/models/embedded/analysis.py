@@ -57,7 +57,7 @@ def _reasoning(resolution: Resolution, history: tuple[PriorTurn, ...]) -> str:
         return f"{named} stands for “{resolution.stands_for}” of an earlier turn"
     if resolution.status == "failed":
         turns = len(history)
-        return f"nothing in the {turns} earlier turns tells what {named} refers to"
+        return f"nothing in the {turns} earlier turns says what {named} refers to"
     return "the question stands alone"
 
 

@@ -90,7 +90,7 @@ def _unclear(asked: str, sections: Sections) -> Plan | None:
     return Plan(
         decision="COMPLETE",
         route="clarify",
-        reasoning=f"the documents tell of several that could be “{noun}”",
+        reasoning=f"the documents name several that could be “{noun}”",
         clarification_question=question.format(noun=noun, names=", ".join(names)),
     )
 

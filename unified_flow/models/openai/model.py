@@ -183,7 +183,7 @@ class OpenAIModel:
         if counted < (estimated := _prompt_tokens(messages)) / 2:
             logger.warning(
                 "%s at %s read %s tokens of a prompt of about %s: it cuts what its context cannot"
-                " hold and tells nobody (Ollama: raise OLLAMA_CONTEXT_LENGTH)",
+                " hold and reports nothing (Ollama: raise OLLAMA_CONTEXT_LENGTH)",
                 self.model,
                 self.server.endpoint,
                 counted,

@@ -181,7 +181,7 @@ def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
 
 
 def _placed(citation: Citation, sections: Sections) -> Citation:
-    """A model's own citation, with all that its passage tells."""
+    """A model's own citation, with all that its passage holds."""
     for passage in found_passages(sections.coordinator):
         start = passage.text.find(citation.quote)
         if start >= 0 and path_of(citation.source) == passage.path:

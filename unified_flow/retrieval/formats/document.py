@@ -52,7 +52,7 @@ _NOT_READ: dict[str, str] = words_of("document")["not_read"]
 
 @dataclass(frozen=True)
 class Remarks:
-    """What a person is told of a file: why it has no chunks, an encoding that nothing declares, and
+    """What a person reads of a file: why it has no chunks, an encoding that nothing declares, and
     what of it is not read."""
 
     skipped: str | None = None

@@ -80,7 +80,7 @@ async def _kept(tool: str, text: str, keep: Callable[..., MemoryRecord | None]) 
         raise ToolArgumentError(f"{tool}: {exc}", hint=exc.hint) from exc
     if kept is None:
         raise ToolArgumentError(
-            f"{tool}: there is no memory of that id", hint=f"{MEMORY_QUERY} tells the ids."
+            f"{tool}: there is no memory of that id", hint=f"{MEMORY_QUERY} lists the ids."
         )
     return ToolOutput({"id": kept.id, "text": kept.text}, [claim(kept.text, _source(kept.id))])
 
