@@ -127,8 +127,8 @@ def _explain(folder: Path) -> None:
         give_to_owner(page, folder)
 
 
-def replace_private(path: Path, text: str) -> None:
-    """Put `text` in the place of the file, mode 0600: the old file or the new one, never a part.
+def replace_private(path: Path, content: str | bytes) -> None:
+    """Put `content` in the place of the file, mode 0600: the old file or the new one, never a part.
 
     The caller holds the file's lock. Raises OSError.
     """
@@ -137,8 +137,8 @@ def replace_private(path: Path, text: str) -> None:
     descriptor, new = open_temporary(path)
     give_to_owner(descriptor, path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(descriptor)
         os.replace(new, path)  # noqa: PTH105

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from interventions.home import open_private, sync_folder
+from interventions.home import replace_private, sync_folder
 
 NAME = re.compile(r"[0-9a-f]{64}")
 UNFINISHED = ".tmp"
@@ -24,24 +24,10 @@ def store(folder: Path, content: bytes) -> str:
     """The name under which `content` lies in `folder`, durably. Raises OSError, and then nothing
     of it is left. Only the holder of the turn's lock may call it."""
     name = hashlib.sha256(content).hexdigest()
-    if _holds(folder / name, content):
-        sync_folder(folder)
-    else:
-        put(folder / name, content)
+    if not _holds(folder / name, content):
+        replace_private(folder / name, content)
+    sync_folder(folder)
     return name
-
-
-def put(path: Path, content: bytes) -> None:
-    """A durable file of that content, whole or not at all. Raises OSError."""
-    unfinished = path.with_suffix(UNFINISHED)
-    try:
-        _write(unfinished, content)
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def load(folder: Path, name: Any) -> Any:
@@ -80,12 +66,3 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:
         return False
-
-
-def _write(path: Path, content: bytes) -> None:
-    descriptor = open_private(path, os.O_WRONLY | os.O_TRUNC)
-    try:
-        write_all(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from interventions.home import replace_private, sync_folder
 from interventions.times import utc_now
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError, NotResumableError
-from unified_flow.turns import blobs
 from unified_flow.turns.archive import named_damage
 from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted, Write
 from unified_flow.turns.fold import apply
@@ -51,9 +51,11 @@ def salvaged(folder: Path, by: str) -> tuple[int, TurnSalvaged]:
             lines=len(lost),
             calls=list(_begun_writes(lost, folder)),
         )
-        blobs.put(folder / event.aside, b"\n".join([*lost, torn]))
+        replace_private(folder / event.aside, b"\n".join([*lost, torn]))
+        sync_folder(folder)
         last = line_of(event, kept + 1, folder)
-        blobs.put(path, b"".join(line + b"\n" for line in (*lines[:kept], last)))
+        replace_private(path, b"".join(line + b"\n" for line in (*lines[:kept], last)))
+        sync_folder(folder)
     finally:
         held.close()
     return kept, event
