@@ -89,24 +89,15 @@ class Services:
         """Where the project's own recipes are, if it has any."""
         return self.settings.recipes or self.home / "recipes"
 
-    def own_recipes(self) -> Path | None:
-        """Where they are now, if anywhere. Raises RecipeError if the folder that the settings name
-        is not there."""
-        if os.path.isdir(self.recipes):  # noqa: PTH112 - in every turn
-            return self.recipes
-        if (named := self.settings.recipes) is not None:
+    def recipe(self, phase: str) -> Recipe:
+        """Raises RecipeError if the folder that the settings name is not there, and for one that
+        cannot be read."""
+        own = self.recipes if os.path.isdir(self.recipes) else None  # noqa: PTH112 - in every turn
+        if own is None and self.settings.recipes is not None:
             raise RecipeError(
-                f"{named}:1: there is no such folder of recipes",
+                f"{self.recipes}:1: there is no such folder of recipes",
                 hint="mend the setting `recipes`",
             )
-        return None
-
-    def recipe(self, phase: str) -> Recipe:
-        """Raises RecipeError as `own_recipes` does, and for one that cannot be read."""
-        return self.recipe_among(self.own_recipes(), phase)
-
-    def recipe_among(self, own: Path | None, phase: str) -> Recipe:
-        """For a caller that reads several. Raises RecipeError."""
         found = recipe.load(phase, own)
         return recipe.load(phase, own, small=True) if self.models.is_small(found.head) else found
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from unified_flow.engine.services import Services
@@ -39,12 +37,8 @@ class TurnRun:
     def recipe(self, phase: str) -> Recipe:
         """The recipe as this run first read it. Raises RecipeError."""
         if phase not in self._recipes:
-            self._recipes[phase] = self.services.recipe_among(self._own_recipes, phase)
+            self._recipes[phase] = self.services.recipe(phase)
         return self._recipes[phase]
-
-    @cached_property
-    def _own_recipes(self) -> Path | None:
-        return self.services.own_recipes()
 
     @property
     def ends_at(self) -> float | None:
