@@ -220,18 +220,16 @@ def abandon(
     refused = [str(exc) for exc in done.refused]
     for why in refused:
         note(f"skipped: {one_line(redact_text(why))}")
-    if as_json and turn is not None:
-        one = {"turn_id": chosen[0], "status": "abandoned", "superseded": done.superseded}
-        say_object(one)
-    elif as_json:
-        counts = {"abandoned": done.turns, "superseded": done.superseded}
-        say_object(counts | {"refused": refused})
+    if turn is not None:
+        value: dict[str, Any] = {"turn_id": chosen[0], "status": "abandoned"}
+        said = f"turn {chosen[0]} is abandoned"
     else:
-        all_of_them = f"abandoned {counted(done.turns, 'turn')}"
-        say(f"turn {chosen[0]} is abandoned" if turn is not None else all_of_them)
-        if done.superseded:
-            next_step = "interventions dismiss --query is:superseded"
-            note(f"superseded: {done.superseded}; next: {next_step}")
+        value = {"abandoned": done.turns, "refused": refused}
+        said = f"abandoned {counted(done.turns, 'turn')}"
+    say_result(as_json, value | {"superseded": done.superseded}, said)
+    if done.superseded and not as_json:
+        next_step = "interventions dismiss --query is:superseded"
+        note(f"superseded: {done.superseded}; next: {next_step}")
     if refused:
         raise typer.Exit(Code.FAILED)
 

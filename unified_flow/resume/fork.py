@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from interventions.times import utc_now
 from unified_flow.engine.environment import beginning
 from unified_flow.engine.services import Services
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.events import VERSION, AnyEvent, TurnStarted
 from unified_flow.turns.fold import apply
 from unified_flow.turns.input_checks import new_request_id
 from unified_flow.turns.ledger import Ledger, Observer
@@ -23,24 +24,21 @@ async def begin_fork(
 
     Raises NotResumableError if there is no room for it; there is no such turn then.
     """
-    turn = source.turn
+    turn, began = source.turn, source.events[0]
+    news = {
+        **beginning(services, by),
+        "version": VERSION,
+        "request_id": new_request_id(),
+        "policy": services.policy.name,
+        "asked_with": services.asked_with,
+        "fork_of": turn.turn_id,
+        "earlier_than": turn.earlier_than or turn.turn_id,
+        "copied": copied_before(phase, turn, source.events),
+    }
 
     def first(turn_id: int) -> TurnStarted:
-        return TurnStarted(
-            turn_id=turn_id,
-            session_id=turn.session_id,
-            request_id=new_request_id(),
-            user_id=turn.user_id,
-            channel=turn.channel,
-            question=_asked(source.events),
-            policy=services.policy.name,
-            asked_with=services.asked_with,
-            **beginning(services, by),
-            persist=turn.persist,
-            fork_of=turn.turn_id,
-            earlier_than=turn.earlier_than or turn.turn_id,
-            copied=copied_before(phase, turn, source.events),
-        )
+        assert isinstance(began, TurnStarted)
+        return began.model_copy(update={**news, "at": utc_now(), "turn_id": turn_id})
 
     try:
         fork = await Ledger.create(services.turns, first, observer)
@@ -65,9 +63,3 @@ def copied_before(phase: str, turn: Turn, events: Sequence[AnyEvent]) -> list[di
             break
         copied.append(event.model_dump(mode="json"))
     return copied[1:]
-
-
-def _asked(events: Sequence[AnyEvent]) -> str:
-    first = events[0]
-    assert isinstance(first, TurnStarted)
-    return first.question
