@@ -21,9 +21,17 @@ from hypothesis import strategies as st
 from tests import forked
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
+from unified_flow.lib.threads import wait_for
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.blobs import UNFINISHED
-from unified_flow.turns.events import ModelCalled, Runner, ToolStarted, TurnResumed, TurnStarted
+from unified_flow.turns.events import (
+    AnyEvent,
+    ModelCalled,
+    Runner,
+    ToolStarted,
+    TurnResumed,
+    TurnStarted,
+)
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.journal import POINTER, Journal, digest, read
 from unified_flow.turns.ledger import Ledger
@@ -46,10 +54,9 @@ def _reply(text: str) -> ModelCalled:
     return ModelCalled(phase="planner", model="m", request_digest="d", reply=text, duration_ms=1.0)
 
 
-def _write(folder: Path, *events: object) -> None:
+def _write(folder: Path, *events: AnyEvent) -> None:
     journal = Journal(folder, create=True)
-    for event in events:
-        journal.append(event)
+    journal.write(events, durable=False)
     journal.close()
 
 
@@ -112,12 +119,12 @@ from unified_flow.turns.journal import Journal
 journal = Journal(Path(sys.argv[1]), create=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
 try:
-    journal.append(_reply(BIG))
+    journal.write([_reply(BIG)], durable=False)
 except OSError:
     print("full")
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(sorted(path.name for path in Path(sys.argv[1]).iterdir()))
-journal.append(_reply(BIG))
+journal.write([_reply(BIG)], durable=False)
 journal.close()
 """
 
@@ -136,7 +143,7 @@ def test_what_a_dead_process_had_not_finished_is_swept(tmp_path: Path) -> None:
     _write(tmp_path, STARTED)
     (tmp_path / f"abc{UNFINISHED}").write_bytes(b"half")
     journal = Journal(tmp_path, create=False)
-    journal.append(_reply("a"))
+    journal.write([_reply("a")], durable=False)
     journal.close()
     assert [path.name for path in tmp_path.iterdir()] == [JOURNAL]
 
@@ -168,7 +175,7 @@ def test_what_follows_a_torn_line_is_a_line_of_its_own(length: int, tmp_path: Pa
     with (tmp_path / JOURNAL).open("ab") as torn:
         torn.write(b"{" + b"x" * length)
     journal = Journal(tmp_path, create=False)
-    journal.append(_reply("after"))
+    journal.write([_reply("after")], durable=False)
     journal.close()
     assert [event.event for event in read(tmp_path)] == ["turn_started", "model_called"]
 
@@ -198,28 +205,28 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def test_a_write_is_on_disk_before_it_starts_with_the_names(
     synced: list[tuple[str, int]], tmp_path: Path
 ) -> None:
-    folder = tmp_path / "turn_000001"
-    journal = Journal(folder, create=True)
-    journal.append(STARTED)
-    journal.append(_tool("reads"))
+    lease = wait_for(FileTurnStore(tmp_path / "turns").create())
+    folder = tmp_path / "turns" / "turn_000001"
+    wait_for(lease.append(STARTED))
+    wait_for(lease.append(_tool("reads")))
     assert synced == []
-    journal.append(_tool("writes"))
+    wait_for(lease.append(_tool("writes")))
     whole = (folder / JOURNAL).stat().st_size
     assert whole == len((folder / JOURNAL).read_bytes())
     assert (folder / JOURNAL).read_bytes().count(b"\n") == 3
     names = [name for name, _ in synced]
     assert synced[0] == (JOURNAL, whole)
-    assert names[1:] == ["turn_000001", tmp_path.name]
-    journal.append(_tool("writes"))
+    assert names[1:] == ["turn_000001", "turns"]
+    wait_for(lease.append(_tool("writes")))
     assert [name for name, _ in synced[3:]] == [JOURNAL], "the names are durable once for all"
-    journal.close()
+    wait_for(lease.release())
 
 
 def test_a_large_value_is_on_disk_before_the_line_that_names_it(
     synced: list[tuple[str, int]], tmp_path: Path
 ) -> None:
     journal = Journal(tmp_path, create=True)
-    journal.append(_tool("writes", BIG))
+    journal.write([_tool("writes", BIG)], durable=True)
     journal.close()
     first, second, third, *_ = synced
     assert (first[0].endswith(UNFINISHED), first[1] > len(BIG)) == (True, True)
@@ -246,17 +253,18 @@ def test_a_turn_is_free_when_its_runner_is_done_whoever_was_forked(tmp_path: Pat
 
 
 def test_a_child_neither_writes_nor_keeps_its_parent_s_journal(tmp_path: Path) -> None:
-    journal = Journal(tmp_path, create=True)
-    journal.append(STARTED)
+    folder = tmp_path / "turns" / "turn_000001"
+    lease = asyncio.run(FileTurnStore(tmp_path / "turns").create())
+    asyncio.run(lease.append(STARTED))
     child = os.fork()
     if not child:
-        journal.close()
-        os._exit(int((tmp_path / JOURNAL).stat().st_size > 0))
+        asyncio.run(lease.release())
+        os._exit(int((folder / JOURNAL).stat().st_size > 0))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     with pytest.raises(BlockingIOError):
-        Journal(tmp_path, create=False)
-    journal.close()
-    assert len(list(read(tmp_path))) == 1
+        Journal(folder, create=False)
+    asyncio.run(lease.release())
+    assert len(list(read(folder))) == 1
 
 
 def test_a_look_at_a_turn_keeps_nobody_from_it(tmp_path: Path) -> None:
@@ -319,15 +327,20 @@ def test_a_line_that_is_gone_doubled_or_moved_is_told_as_that(tmp_path: Path) ->
 
 
 def test_lines_are_numbered_on_over_whatever_stopped(tmp_path: Path) -> None:
-    _write(tmp_path, STARTED, _reply("a"))
-    with (tmp_path / JOURNAL).open("ab") as torn:
+    journal = tmp_path / "turns" / "turn_000001" / JOURNAL
+    _write(journal.parent, STARTED, _reply("a"))
+    with journal.open("ab") as torn:
         torn.write(b'{"event":"mod')
-    journal = Journal(tmp_path, create=False)
-    journal.append(_reply("pending"))
-    journal.drop()
-    journal.append(_reply("b"))
-    journal.close()
-    lines = [json.loads(line) for line in (tmp_path / JOURNAL).read_bytes().splitlines()]
+
+    async def go_on() -> None:
+        lease = await FileTurnStore(tmp_path / "turns").open(1)
+        await lease.append(_reply("pending"))
+        lease.drop()
+        await lease.append(_reply("b"))
+        await lease.release()
+
+    asyncio.run(go_on())
+    lines = [json.loads(line) for line in journal.read_bytes().splitlines()]
     assert [(line["seq"], line.get("reply")) for line in lines] == [(1, None), (2, "a"), (3, "b")]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -19,25 +19,20 @@ from interventions.home import (
     PRIVATE_FOLDER_MODE,
     create_private,
     make_private_folder,
-    open_private,
 )
 from unified_flow.lib.threads import FewThreads, to_the_end
 from unified_flow.turns import blobs
-from unified_flow.turns.lock import JOURNAL, is_held, remove_unused, sole_user
+from unified_flow.turns.lock import JOURNAL, PRUNED, is_held, remove_unused, sole_user
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
 if TYPE_CHECKING:  # and late: a list of turns reads their index alone
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
-    from unified_flow.turns.journal import Journal
 
 T = TypeVar("T")
 
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
-PAGE = "context.md"
-PRUNED = "pruned_"
-# To read so much, or to lay it out for people, takes less than a millisecond.
+# To read so much takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
-SHOWN_AT_ONCE_BYTES = 64 * 1024
 # A disk whose last writes took less on average is waited for; any other in a thread, where the
 # writes of several turns also share one commit of the file system. No write counts for more than
 # twice as much, so that one hiccup costs no threads.
@@ -99,7 +94,7 @@ class FileTurnStore(TurnStore):
     def _leased(self, turn_id: int, *, create: bool) -> TurnLease:
         """With a name among those that run, until it is released: a link to the journal, because a
         file of its own makes each fsync dearer."""
-        from unified_flow.turns.journal import Journal
+        from unified_flow.turns.journal import Journal, JournalLease
 
         folder = self._folder(turn_id)
         journal = Journal(folder, create=create)
@@ -109,7 +104,7 @@ class FileTurnStore(TurnStore):
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
-        return _FileLease(self, turn_id, journal, mark, large=not create)
+        return JournalLease(turn_id, journal, mark, self.on_disk, large=not create)
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -247,87 +242,6 @@ class FileTurnStore(TurnStore):
         finally:
             took_s = min(perf_counter() - started, 2 * QUICK_S)
             self._write_s += (took_s - self._write_s) / AVERAGED
-
-
-class _FileLease(TurnLease):
-    """`large`: to encode, or to lay out, what is said in it may take a millisecond."""
-
-    def __init__(
-        self, store: FileTurnStore, turn_id: int, journal: Journal, mark: Path, *, large: bool
-    ) -> None:
-        self._store = store
-        self.turn_id = turn_id
-        self._journal = journal
-        self._mark = mark
-        self._large = large
-
-    async def append(self, event: AnyEvent) -> None:
-        journal = self._journal
-        durable = journal.must_be_durable(event)
-        large = journal.makes_large_lines(event, durable=durable)
-        self._large = self._large or large
-        if durable or large:
-            await self._store.on_disk(partial(journal.append, event), large=self._large)
-        else:
-            journal.append(event)
-
-    async def flush(self) -> None:
-        self._journal.flush()
-
-    def drop(self) -> None:
-        self._journal.drop()
-
-    async def show(self, events: Sequence[AnyEvent]) -> None:
-        """`context.md`, whole, whenever the turn stops: it may lack the events before a kill.
-
-        Not after every phase: another file's dirty pages make each fsync of the journal dearer,
-        by two fifths of the floor in benchmarks/turn.py.
-        """
-        from unified_flow.turns.context_page import markdown
-
-        def write() -> None:
-            text = "".join(map(markdown, events)).encode("utf-8", "replace")
-            descriptor = open_private(self._journal.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
-            try:
-                blobs.write_all(descriptor, text)
-            finally:
-                os.close(descriptor)
-
-        if self._large or self._journal.size > SHOWN_AT_ONCE_BYTES:
-            await asyncio.to_thread(write)
-        else:
-            write()
-
-    async def remove(self, *, reserve: bool = False) -> None:
-        """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
-        newest leaves an empty folder, where its number is reserved."""
-        if self._journal.is_closed:
-            return
-        folder = self._journal.folder
-        self._journal.drop()
-        aside = folder.with_name(PRUNED + folder.name)
-        folder.rename(aside)
-        await self.release()
-        if reserve:
-            make_private_folder(folder)
-        await self._store.on_disk(partial(_delete, aside), large=self._large)
-
-    async def release(self) -> None:
-        """The mark goes while nobody else can run the turn, and stays if its last lines found no
-        room."""
-        if not self._journal.is_closed:
-            with suppress(OSError):
-                self._journal.flush()
-                self._mark.unlink(missing_ok=True)
-        self._journal.close()
-
-
-def _delete(folder: Path) -> None:
-    try:  # nearly always the journal is all there is
-        (folder / JOURNAL).unlink()
-        folder.rmdir()
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _note(descriptor: int, turn_id: int) -> None:

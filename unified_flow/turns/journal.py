@@ -1,4 +1,5 @@
-"""The journal of a turn on disk: `turns/turn_000123/journal.jsonl` and the files beside it.
+"""The journal of a turn on disk, `turns/turn_000123/journal.jsonl` with the files beside it, and
+the right to write it.
 
 One line an event. It is written before a model or a tool is called, so that it survives the death
 of the process, and fsync'd when a phase completes or fails and before a tool that writes starts,
@@ -9,28 +10,35 @@ A value too large for a line lies in a file of its own (`blobs.py`).
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
 import os
+import shutil
 import weakref
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from interventions.home import open_private, sync_folder
+from interventions.home import make_private_folder, open_private, sync_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.turns import blobs, events
+from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.lines import Record, events_in, sealed
-from unified_flow.turns.lock import JOURNAL
+from unified_flow.turns.lock import JOURNAL, PRUNED
+from unified_flow.turns.store import TurnLease
 
 logger = logging.getLogger(__name__)
 
+PAGE = "context.md"
+# To lay out so much for people takes less than a millisecond.
+SHOWN_AT_ONCE_BYTES = 64 * 1024
 MAX_INLINE_BYTES = 64 * 1024
 POINTER = "$file"
 POINTER_BYTES = b'{"$file":'
@@ -64,7 +72,7 @@ def digest(value: Any) -> str:
 
 
 class Journal:
-    """Appends events to one turn's journal. The process that has it open runs the turn, alone.
+    """One turn's journal. The process that has it open runs the turn, alone.
 
     The lock is the file's own, so it ends with its holder's life however that ends; a child that
     is forked meanwhile gets no share in it. Raises BlockingIOError if another process, or this
@@ -73,12 +81,9 @@ class Journal:
 
     def __init__(self, folder: Path, *, create: bool) -> None:
         self.folder = folder
-        self._waiting = b""
-        self._unkept: list[AnyEvent] = []  # of a turn that is not kept, before `_waiting` has them
-        self._end: int | None = None  # of its last whole line, once something is to follow it
-        self._lines = 0
+        self.size = 0  # bytes of its whole lines, once something is to follow them
+        self._lines: int | None = None
         self._names_durable = False
-        self._kept = True
         flags = os.O_RDWR | os.O_APPEND
         path = folder / JOURNAL
         self._file = open_private(path, flags) if create else os.open(path, flags | os.O_CLOEXEC)
@@ -89,15 +94,13 @@ class Journal:
             raise
         _open.add(self)
 
+    @property
+    def is_closed(self) -> bool:
+        """Also in a child process: its parent goes on with it."""
+        return self._file < 0
+
     def close(self) -> None:
-        if self.is_closed:
-            return  # this process is a child; its parent goes on with it
-        try:
-            self.flush()
-        except OSError as exc:
-            # The caller who needed these lines on disk got the error of the first write.
-            logger.critical("the journal in %s lacks its last lines: %s", self.folder, exc)
-        finally:
+        if not self.is_closed:
             turn_lock.release(self._file)
             self._leave()
 
@@ -105,94 +108,13 @@ class Journal:
         _open.discard(self)
         os.close(self._file)
         self._file = -1
-        self.drop()
 
-    def append(self, event: AnyEvent) -> None:
-        """Raises OSError if the line cannot be written, and then nothing of it will be.
-
-        A line that need not be durable waits for the next that must, or for `flush`: on a disk
-        that is syncing, each write costs as much as the work of a small phase. Those of a turn
-        that is not kept are not even made until then, as they are hardly ever needed.
-        """
-        if self._end is None:
-            self._mend()
-        durable = self.must_be_durable(event)
-        if not (self._kept or durable):
-            self._unkept.append(event)
-            return
-        self._make_lines()
-        line = line_of(event, self._lines + 1, self.folder)
-        if isinstance(event, TurnStarted):
-            self._kept = event.persist
-        if durable:
-            self._write(self._waiting + line + b"\n", durable=True)
-            self._waiting = b""
-        else:
-            self._waiting += line + b"\n"
-        self._lines += 1
-        if isinstance(event, events.ToolStarted) and "writes" in event.access:
-            self._make_names_durable()
-
-    def _make_lines(self) -> None:
-        while self._unkept:
-            line = line_of(self._unkept[0], self._lines + 1, self.folder)
-            self._waiting += line + b"\n"
-            self._lines += 1
-            del self._unkept[0]
-
-    @property
-    def size(self) -> int:
-        """Bytes of the lines so far, without what lies in files of its own."""
-        return (self._end or 0) + len(self._waiting)
-
-    @property
-    def is_closed(self) -> bool:
-        return self._file < 0
-
-    def must_be_durable(self, event: AnyEvent) -> bool:
-        """Whether `append` waits for the disk: not for the turn's end, which follows from the last
-        phase, nor for a turn that is not kept, with which nobody goes on unless it failed."""
-        if event.event in STOPS and not self._kept:
-            return False
-        return must_be_durable(event)
-
-    def makes_large_lines(self, event: AnyEvent, *, durable: bool) -> bool:
-        """Whether encoding what `append` writes of it may take a millisecond."""
-        return (self._kept or durable) and any(map(_is_large, (*self._unkept, event)))
-
-    def flush(self) -> None:
-        """Write the pending lines, so that they survive this process and watchers see them."""
-        self._make_lines()
-        if self._waiting:
-            self._write(self._waiting, durable=False)
-            self._waiting = b""
-
-    def drop(self) -> None:
-        """Discard the pending lines: nobody will read them, or they found no room."""
-        self._lines -= self._waiting.count(b"\n")
-        self._waiting = b""
-        self._unkept.clear()
-
-    def _mend(self) -> None:
-        """Remove what a process that died had not finished: files, and a line that lacks its end,
-        which was never acknowledged and must not run into the next one.
-
-        Only before the first line of one's own: a program changes nothing in a journal that it
-        cannot read.
-        """
-        size = os.fstat(self._file).st_size
-        if size:
-            blobs.sweep(self.folder)
-            content = os.pread(self._file, size, 0)
-            end = content.rfind(b"\n") + 1
-            if end < size:
-                os.ftruncate(self._file, end)
-            self._lines = content.count(b"\n")
-            size = end
-        self._end = size
-
-    def _write(self, data: bytes, *, durable: bool) -> None:
-        assert self._end is not None, "a line is appended before it is written"
+    def write(self, new: Sequence[AnyEvent], *, durable: bool) -> None:
+        """Add a line for each. Raises OSError, and then none of them is ever read."""
+        if self._lines is None:
+            self._lines = self._mend()
+        numbered = enumerate(new, self._lines + 1)
+        data = b"".join([line_of(event, n, self.folder) + b"\n" for n, event in numbered])
         try:
             blobs.write_all(self._file, data)
             if durable:
@@ -201,26 +123,155 @@ class Journal:
                 # a quarter, so elsewhere only a write waits for it.
                 os.fsync(self._file)
         except OSError:
-            os.ftruncate(self._file, self._end)
+            os.ftruncate(self._file, self.size)
             raise
-        self._end += len(data)
-
-    def _make_names_durable(self) -> None:
-        """A tool that writes is about to start: on any file system this turn will be found."""
-        if not self._names_durable:
+        self.size += len(data)
+        self._lines += len(new)
+        if not self._names_durable and any(map(_begins_to_write, new)):
+            # On any file system this turn will be found.
             sync_folder(self.folder)
             sync_folder(self.folder.parent)
             self._names_durable = True
 
+    def _mend(self) -> int:
+        """Remove what a process that died had not finished: files, and a line that lacks its end,
+        which was never acknowledged and must not run into the next one. How many lines there are.
+
+        Only before the first line of one's own: a program changes nothing in a journal that it
+        cannot read.
+        """
+        found = os.fstat(self._file).st_size
+        if not found:
+            return 0
+        blobs.sweep(self.folder)
+        content = os.pread(self._file, found, 0)
+        self.size = content.rfind(b"\n") + 1
+        if self.size < found:
+            os.ftruncate(self._file, self.size)
+        return content.count(b"\n")
+
+
+class JournalLease(TurnLease):
+    """`mark` stays if it is not released, and `on_disk` is that of the store. `large`: to encode,
+    or to lay out, what is said in the turn may take a millisecond."""
+
+    def __init__(
+        self,
+        turn_id: int,
+        journal: Journal,
+        mark: Path,
+        on_disk: Callable[..., Awaitable[object]],
+        *,
+        large: bool,
+    ) -> None:
+        self.turn_id = turn_id
+        self._journal = journal
+        self._mark = mark
+        self._on_disk = on_disk
+        self._large = large
+        self._kept = True
+        self._waiting: list[AnyEvent] = []
+
+    async def append(self, event: AnyEvent) -> None:
+        """A line that need not be durable waits for the next that must, or for `flush`: on a disk
+        that is syncing, each write costs as much as the work of a small phase."""
+        if event.event == "turn_started":
+            self._kept = event.persist
+        # Nobody goes on with a turn that is not kept, unless it failed.
+        if must_be_durable(event) and (self._kept or event.event not in STOPS):
+            await self._write([*self._waiting, event], durable=True)
+            self._waiting.clear()
+        else:
+            self._waiting.append(event)
+
+    async def flush(self) -> None:
+        if self._waiting:
+            await self._write(self._waiting, durable=False)
+            self._waiting.clear()
+
+    async def _write(self, events: Sequence[AnyEvent], *, durable: bool) -> None:
+        self._large = self._large or any(map(is_large, events))
+        work = partial(self._journal.write, events, durable=durable)
+        if durable or self._large:
+            await self._on_disk(work, large=self._large)
+        else:
+            work()
+
+    def drop(self) -> None:
+        self._waiting.clear()
+
+    async def show(self, events: Sequence[AnyEvent]) -> None:
+        """`context.md`, whole, whenever the turn stops: it may lack the events before a kill.
+
+        Not after every phase: another file's dirty pages make each fsync of the journal dearer,
+        by two fifths of the floor in benchmarks/turn.py.
+        """
+        from unified_flow.turns.context_page import markdown
+
+        def write() -> None:
+            text = "".join(map(markdown, events)).encode("utf-8", "replace")
+            descriptor = open_private(self._journal.folder / PAGE, os.O_WRONLY | os.O_TRUNC)
+            try:
+                blobs.write_all(descriptor, text)
+            finally:
+                os.close(descriptor)
+
+        if self._large or self._journal.size > SHOWN_AT_ONCE_BYTES:
+            await asyncio.to_thread(write)
+        else:
+            write()
+
+    async def remove(self, *, reserve: bool = False) -> None:
+        """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
+        newest leaves an empty folder, where its number is reserved."""
+        if self._journal.is_closed:
+            return
+        folder = self._journal.folder
+        self.drop()
+        aside = folder.with_name(PRUNED + folder.name)
+        folder.rename(aside)
+        await self.release()
+        if reserve:
+            make_private_folder(folder)
+        await self._on_disk(partial(_delete, aside), large=self._large)
+
+    async def release(self) -> None:
+        """The mark goes while nobody else can run the turn, and stays if its last lines found no
+        room."""
+        if self._journal.is_closed:
+            return
+        try:
+            await self.flush()
+        except OSError as exc:
+            # Whoever needed these lines on disk got the error of the first write.
+            folder = self._journal.folder
+            logger.critical("the journal in %s lacks its last lines: %s", folder, exc)
+        else:
+            with suppress(OSError):
+                self._mark.unlink(missing_ok=True)
+        finally:
+            self._journal.close()
+
+
+def _delete(folder: Path) -> None:
+    try:  # nearly always the journal is all there is
+        (folder / JOURNAL).unlink()
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 def must_be_durable(event: AnyEvent) -> bool:
     """Whether it must outlive the machine before anything else happens."""
-    if event.event == "tool_started":
-        return "writes" in event.access
-    return event.event == "phase_failed" or event.event in STOPS
+    return event.event == "phase_failed" or event.event in STOPS or _begins_to_write(event)
 
 
-def _is_large(event: AnyEvent) -> bool:
+def _begins_to_write(event: AnyEvent) -> bool:
+    return event.event == "tool_started" and "writes" in event.access
+
+
+def is_large(event: AnyEvent) -> bool:
+    """Whether encoding it may take a millisecond."""
     said = SAID.get(event.event)
     return said is not None and _room_after(getattr(event, said), LARGE) <= 0
 

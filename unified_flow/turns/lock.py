@@ -13,6 +13,7 @@ from pathlib import Path
 from interventions.home import make_private_folder, open_private
 
 JOURNAL = "journal.jsonl"
+PRUNED = "pruned_"  # and the name of a turn's folder that is being removed
 # A reader takes the lock for a moment, a runner for long.
 TRIES = 5
 PAUSE_S = 0.02
