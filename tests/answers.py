@@ -18,9 +18,8 @@ from unified_flow.resume.replay.recording import Recording, recorded
 from unified_flow.stores import turn_store
 from unified_flow.turns.archive import TurnArchive, Unreadable
 from unified_flow.turns.events import TurnSalvaged
-from unified_flow.turns.journal import encode
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.lines import sealed
+from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import (
     Checks,

@@ -36,8 +36,7 @@ from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.tools.grants import GrantStore
 from unified_flow.turns.events import VERSION
 from unified_flow.turns.file_store import FileTurnStore
-from unified_flow.turns.journal import encode
-from unified_flow.turns.lines import sealed
+from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.sessions.store import SqlSessions

@@ -33,9 +33,9 @@ from unified_flow.turns.events import (
     TurnStarted,
 )
 from unified_flow.turns.file_store import FileTurnStore
-from unified_flow.turns.journal import POINTER, Journal, digest, read
+from unified_flow.turns.journal import POINTER, Journal, read
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.lines import sealed
+from unified_flow.turns.lines import digest, sealed
 from unified_flow.turns.lock import JOURNAL
 
 STARTED = TurnStarted(

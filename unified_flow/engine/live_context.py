@@ -30,8 +30,8 @@ from unified_flow.phases.recipe import Recipe
 from unified_flow.tools import Caller, Tool, ToolOutput
 from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns import events
-from unified_flow.turns.journal import digest
 from unified_flow.turns.ledger import Ledger
+from unified_flow.turns.lines import digest
 from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import Memory, PriorTurn, Saved, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription

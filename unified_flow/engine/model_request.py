@@ -8,7 +8,7 @@ from unified_flow.errors import LimitReachedError
 from unified_flow.models import ModelCall, Stream
 from unified_flow.phases.context import ModelInputs
 from unified_flow.phases.recipe import Recipe
-from unified_flow.turns.journal import digest
+from unified_flow.turns.lines import digest
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import Turn
 

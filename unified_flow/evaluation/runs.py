@@ -25,7 +25,7 @@ from unified_flow.evaluation.datasets import Dataset
 from unified_flow.phases import NAMES
 from unified_flow.retrieval.documents import Documents
 from unified_flow.servers.llama_server import model_file_error
-from unified_flow.turns.journal import digest
+from unified_flow.turns.lines import digest
 
 SPEC = "run.json"
 RESULTS = "results.jsonl"

@@ -30,8 +30,8 @@ from unified_flow.turns.events import (
     TurnStarted,
     TurnTakenOver,
 )
-from unified_flow.turns.journal import encode, must_be_durable
-from unified_flow.turns.lines import sealed
+from unified_flow.turns.journal import must_be_durable
+from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.store import ReportingLease, RunLostError
 
 T = TypeVar("T")

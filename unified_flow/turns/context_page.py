@@ -8,7 +8,7 @@ from interventions.secrets.redaction import WHOLE, redact
 from unified_flow.turns import events
 from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.fold import OUTPUT
-from unified_flow.turns.journal import encode
+from unified_flow.turns.lines import encode
 
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
 

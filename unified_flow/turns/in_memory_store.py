@@ -11,8 +11,7 @@ from itertools import count
 from time import time_ns
 
 from unified_flow.turns.events import AnyEvent
-from unified_flow.turns.journal import encode
-from unified_flow.turns.lines import events_in, sealed
+from unified_flow.turns.lines import encode, events_in, sealed
 from unified_flow.turns.lock import PAUSE_S
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 

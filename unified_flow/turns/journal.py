@@ -11,8 +11,6 @@ A value too large for a line lies in a file of its own (`blobs.py`).
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import os
 import shutil
@@ -23,14 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
-
 from interventions.home import make_private_folder, open_private, sync_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.events import AnyEvent, TurnStarted
-from unified_flow.turns.lines import Record, events_in, sealed
+from unified_flow.turns.lines import Record, encode, events_in, sealed
 from unified_flow.turns.lock import JOURNAL, PRUNED
 from unified_flow.turns.store import TurnLease
 
@@ -55,20 +51,6 @@ SAID = {
 LARGE = 64 * 1024  # characters
 EACH = 20  # characters, for which a number or the like counts
 COLLECTIONS = (dict, list, tuple)
-
-
-def encode(value: Any) -> bytes:
-    """Compact JSON; anything a model or a tool said comes back the same."""
-    try:
-        return to_json(value)
-    except PydanticSerializationError:
-        # Half a surrogate pair has no UTF-8; escaped in ASCII it survives.
-        plain = to_jsonable_python(value)
-        return json.dumps(plain, separators=(",", ":")).encode("ascii")
-
-
-def digest(value: Any) -> str:
-    return hashlib.sha256(encode(value)).hexdigest()
 
 
 class Journal:

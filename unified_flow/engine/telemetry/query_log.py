@@ -20,7 +20,7 @@ from interventions.times import to_text, utc_now
 from unified_flow.errors import wire_name
 from unified_flow.phases.errors import PhaseError
 from unified_flow.stores import request_rows
-from unified_flow.turns.journal import encode
+from unified_flow.turns.lines import encode
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
