@@ -175,6 +175,21 @@ def test_who_leaves_before_a_worker_has_the_turn_ends_it(
     assert wait_until(database, "SELECT status = 'CANCELLED' FROM dbos.workflow_status")
 
 
+def test_a_turn_that_waits_for_a_worker_is_queued_and_can_be_given_up(
+    served_home: Path, database: Database
+) -> None:
+    """Whoever asked for it was killed, and no worker comes."""
+    words = [sys.executable, "-m", "unified_flow", "ask", QUESTION, "--home", str(served_home)]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as asking:
+        assert wait_until(database, "SELECT bool_or(live) FROM turns")
+        asking.kill()
+    home = ["--home", str(served_home)]
+    listed = runner.invoke(app, ["turns", "list", "--json", *home])
+    assert [row["status"] for row in json.loads(listed.stdout)["turns"]] == ["queued"]
+    assert runner.invoke(app, ["turns", "abandon", "1", "--yes", *home]).exit_code == 0
+    assert database.row("SELECT status, live FROM turns") == ("abandoned", False)
+
+
 def test_what_dbos_keeps_is_numbers_and_one_step(
     client: UnifiedFlow, start_worker: StartWorker, database: Database
 ) -> None:

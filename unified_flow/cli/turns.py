@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from unified_flow.turns.turn_index import TurnQuery, TurnRow
 
 # As `turns.turn.Status`, which takes too long to load for a list of options.
-Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
+Status = Literal[
+    "queued", "running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"
+]
 
 
 class TurnFilters(TypedDict, total=False):

@@ -18,7 +18,7 @@ from unified_flow.engine.services import Services
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.removal import remove
 from unified_flow.turns.store import TurnStore
-from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn import UNDER_WAY, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class EphemeralTurns:
 
 def _may_go(turn: Turn | None) -> bool:
     """Not if its process died and nobody knows."""
-    return turn is None or not turn.turn_id or turn.status != "running"
+    return turn is None or not turn.turn_id or turn.status not in UNDER_WAY
 
 
 async def ephemeral_ids(turns: TurnStore) -> set[int]:

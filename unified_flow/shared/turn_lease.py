@@ -127,9 +127,9 @@ def ends_run(event: AnyEvent) -> bool:
 
 @dataclass(eq=False)
 class PostgresLease(ReportingLease):
-    """`lines` are those in the database; `live`, `run`, `streamed` and `followed` (somebody waits
-    for the answer) are how the turn stood. `max_queued` and `worker_id` are the store's;
-    `leave` is told when the session is free."""
+    """`lines` are those in the database; `live`, `run`, `streamed`, `followed` (somebody waits for
+    the answer) and `queued` (no worker has it yet) are how the turn stood. `max_queued` and
+    `worker_id` are the store's; `leave` is told when the session is free."""
 
     turn_id: int
     session: LockSession
@@ -142,6 +142,7 @@ class PostgresLease(ReportingLease):
     run: int
     streamed: bool
     followed: bool
+    queued: bool
     _waiting: list[tuple[AnyEvent, bytes]] = field(default_factory=list)
     _begins: bool = False  # what waits is the beginning of a run that is to be queued
     _state: Literal["held", "dispatched", "released"] = "held"

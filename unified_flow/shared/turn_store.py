@@ -23,6 +23,7 @@ PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.25
 LETS_GO_S = 1.0  # who has ended a run
 
+_QUEUED = "(live AND status = 'queued')"
 _LOCKED = f"%(lock)s + turn_id IN ({HELD_KEYS})"
 _MARK = "nullif(lines, 0), (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
 
@@ -71,7 +72,8 @@ class PostgresTurnStore(TurnStore):
         return await in_thread(partial(self._leased, row[0]))
 
     async def open(self, turn_id: int) -> TurnLease:
-        query = "SELECT live FROM turns WHERE turn_id = %(turn_id)s"
+        """Also one that no worker has yet: it is taken from the queue."""
+        query = f"SELECT live AND NOT {_QUEUED} FROM turns WHERE turn_id = %(turn_id)s"
         ends_at = monotonic() + LETS_GO_S
         for pause_s in _pauses_s():
             row = await self._row(query, turn_id=turn_id)
@@ -83,7 +85,7 @@ class PostgresTurnStore(TurnStore):
                 if monotonic() > ends_at:
                     raise
             else:
-                if not lease.live:
+                if not lease.live or lease.queued:
                     return lease
                 await lease.release()
             await asyncio.sleep(pause_s)
@@ -116,7 +118,7 @@ class PostgresTurnStore(TurnStore):
             self.keep(session)
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
         query = (
-            "SELECT lines, live, run, streamed, followers > 0 FROM turns"
+            f"SELECT lines, live, run, streamed, followers > 0, {_QUEUED} FROM turns"
             " WHERE turn_id = %(turn_id)s"
         )
         row = self.database.row(query, turn_id=turn_id)
@@ -210,6 +212,12 @@ class PostgresTurnStore(TurnStore):
         """Also while it waits for a worker, or for another one."""
         query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
         row = await self._row(query, turn_id=turn_id, lock=TURN_LOCK)
+        return bool(row and row[0])
+
+    async def is_queued(self, turn_id: int) -> bool:
+        row = await self._row(
+            f"SELECT {_QUEUED} FROM turns WHERE turn_id = %(turn_id)s", turn_id=turn_id
+        )
         return bool(row and row[0])
 
     async def sweep(self, before: datetime | None) -> None:

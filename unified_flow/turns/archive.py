@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,7 +95,9 @@ class TurnArchive:
         try:
             mark = mark or await store.mark(turn_id)
             turn, events = await read_turn(store, turn_id)
-            if turn.status == "running" and turn.turn_id and not await store.is_held(turn_id):
+            if turn.status == "running" and await store.is_queued(turn_id):
+                turn = replace(turn, status="queued")
+            elif turn.status == "running" and turn.turn_id and not await store.is_held(turn_id):
                 # It may have ended between reading the journal and testing its lock.
                 if await store.mark(turn_id) != mark:
                     turn, events = await read_turn(store, turn_id)
@@ -226,7 +228,7 @@ class TurnArchive:
             if turn is not None:
                 gone.pop(turn_id, None)
                 index.keep(turn, mark)
-                if turn.status == "running" or not turn.persist:
+                if turn.status in ("queued", "running") or not turn.persist:
                     passing.append(turn_id)
             # One whose number alone is taken is just being begun, or never was.
             elif await self._was_emptied(turn_id):

@@ -154,6 +154,10 @@ class TurnStore(Protocol):
         """Whether somebody runs it now. Raises OSError if that cannot be found out."""
         ...
 
+    async def is_queued(self, turn_id: int) -> bool:
+        """Whether it waits for a worker, and none has it yet."""
+        return False
+
     async def unreleased(self) -> list[int]:
         """Turns whose lease ended with the life of its process, without reading them all; oldest
         first. Whoever opens and releases such a turn takes it from the list."""

@@ -11,7 +11,11 @@ from unified_flow.turns import results
 from unified_flow.turns.events import GuardrailChecked, HumanInput, PhaseFailed, Runner, Write
 from unified_flow.turns.sections import Sections
 
-Status = Literal["running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"]
+Status = Literal[
+    "queued", "running", "answered", "clarify", "failed", "interrupted", "abandoned", "silenced"
+]
+# `queued`: it waits for a worker, where workers run the turns.
+UNDER_WAY: tuple[Status, ...] = ("queued", "running")
 
 FINISHED: tuple[Status, ...] = ("answered", "clarify", "abandoned", "silenced")
 

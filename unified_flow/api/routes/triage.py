@@ -33,7 +33,7 @@ from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.sections import written
-from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn import UNDER_WAY, Turn
 
 router = APIRouter(tags=["triage"], dependencies=[Depends(require_triage_token)])
 interventions = APIRouter(prefix="/interventions", responses=errors(404, 408, 409, 413, 415, 422))
@@ -257,7 +257,7 @@ async def _has_ended(state: AppState, turn_id: int) -> bool:
     """Whether another process has let it go on meanwhile, to its end."""
     with suppress(RetrievalError):  # it is damaged
         turn = await TurnArchive(state.services.turns).load(turn_id)
-        return turn is not None and turn.status not in ("running", "interrupted")
+        return turn is not None and turn.status not in (*UNDER_WAY, "interrupted")
     return False
 
 
