@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 import typer
 from typer import Argument, Option
 
+from interventions.cli.terminal import note
+from interventions.errors import NotFoundError, QueueError
+from interventions.home import find_home
+from interventions.plaintext import one_line
+
 if TYPE_CHECKING:
     from interventions.entry import Entry
     from interventions.queue import InterventionQueue
     from interventions.view.query import Query
 
-Home = Annotated[
-    Path | None,
-    Option(
-        # `find_home` reads the variable: as the option's own it would beat a flag further left.
-        help="Folder that holds shared_state/ and logs/ [env var: UNIFIED_FLOW_HOME; default: the "
-        "nearest one upwards].",
-        show_default=False,
-    ),
-]
+# `find_home` reads the variable: as the option's own it would beat a flag further left.
+_DEFAULT = "[env var: UNIFIED_FLOW_HOME; default: the nearest one upwards]"
+_HOME = f"Folder that holds shared_state/ and logs/ {_DEFAULT}."
+Home = Annotated[Path | None, Option(help=_HOME, show_default=False)]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 # For a command that prints entries as they come: both mean one object a line.
 AsLines = Annotated[bool, Option("--jsonl", "--json", help="Print one JSON object a line.")]
@@ -32,13 +32,9 @@ Output = Annotated[
     Option("--output", "-o", help="Write this file instead of stdout.", show_default=False),
 ]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
-ExpectedVersion = Annotated[
-    int | None,
-    Option("--expected-version", help="Refuse if somebody changed it since this version."),
-]
+_VERSION = "Refuse if somebody changed it since this version."
+ExpectedVersion = Annotated[int | None, Option("--expected-version", help=_VERSION)]
 By = Annotated[str | None, Option(help="Who does it [default: you].", envvar="INTERVENTIONS_USER")]
-
-
 NoteText = Annotated[str, Option("--note", "-m", help="What you mended.")]
 
 
@@ -61,14 +57,8 @@ Grant = Annotated[
     Literal["once", "session", "always"] | None,  # `Scope`, whose module most commands do not need
     Option(help="Let the tool run that was refused: this call, in this session, or always."),
 ]
-FromPhase = Annotated[
-    str | None,
-    Option(
-        "--from",
-        metavar="PHASE",
-        help="Go back: drop what this phase and those after it had found.",
-    ),
-]
+_FROM = "Go back: drop what this phase and those after it had found."
+FromPhase = Annotated[str | None, Option("--from", metavar="PHASE", help=_FROM)]
 RerunTools = Annotated[
     bool, Option("--rerun-tools", help="Let tools that may have written write again.")
 ]
@@ -89,14 +79,9 @@ def _turn(text: str) -> int:
     return int(text)
 
 
+_FIRST = "With --all: the turn that goes first; `last` is the newest."
 Canary = Annotated[
-    int | None,
-    Option(
-        parser=_turn,
-        metavar="TURN",
-        help="With --all: the turn that goes first; `last` is the newest.",
-        show_default=False,
-    ),
+    int | None, Option(parser=_turn, metavar="TURN", help=_FIRST, show_default=False)
 ]
 Jobs = Annotated[int, Option(min=1, max=32, help="With --all: how many turns at a time.")]
 
@@ -110,14 +95,10 @@ class ResumeFlags(BatchFlags):
     of_resumer: Mapping[str, Any]
 
 
+_TERMS = "sev:critical phase:planner tool:x type:captcha is:open|resolved|snoozed|regression "
+_TERMS += "age:>1h session:abc text"
 QueryWords = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="[QUERY]...",
-        help="sev:critical phase:planner tool:x type:captcha is:open|resolved|snoozed|regression "
-        "age:>1h session:abc text",
-        show_default=False,
-    ),
+    list[str] | None, Argument(metavar="[QUERY]...", help=_TERMS, show_default=False)
 ]
 Session = Annotated[str | None, Option(help="Of this session alone.", show_default=False)]
 Limit = Annotated[int, Option("--limit", "-n", min=0, max=10**9, help="At most so many; 0: all.")]
@@ -137,7 +118,6 @@ class ListFlags(PrintFlags):
 
 def query_of(words: list[str] | None, session: str | None = None) -> Query:
     """The query of the command line, with `--session` as one more term. Raises QueryError."""
-    from interventions.cli.terminal import note
     from interventions.view.query import parse
 
     text = " ".join(words or [])
@@ -153,8 +133,6 @@ def query_of(words: list[str] | None, session: str | None = None) -> Query:
 def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """For the shell's completion: the short ids of open entries, each with what failed."""
     from interventions.entry import is_open, short_id, worst_first
-    from interventions.errors import QueueError
-    from interventions.plaintext import one_line
 
     try:
         entries = read_entries(ctx.params.get("home"))
@@ -177,9 +155,6 @@ Ids = Annotated[
 
 def the_home(home: Path | None) -> Path:
     """Raises NotFoundError: a folder that was mistyped is no empty queue."""
-    from interventions.errors import NotFoundError
-    from interventions.home import find_home
-
     place = find_home(home)
     if not place.is_dir():
         what = "the home is the folder that holds shared_state/ and logs/"
@@ -195,7 +170,6 @@ def the_queue(home: Path | None) -> InterventionQueue:
 
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries; those of the file without loading what writing needs."""
-    from interventions.cli.terminal import note
     from interventions.settings import SharedSettings, settings_of
     from interventions.storage.queue_file import read_checked
 

@@ -39,11 +39,9 @@ def health(
             grade = figures["queue_health"]
             severities = [f"{count} {name}" for name, count in figures["by_priority"].items()]
             waiting = f"{figures['unresolved']}/{figures['limits']['max_size']} open"
-            terminal.say_painted(
-                f"{terminal.paint(grade, _COLOUR[grade])}: {waiting} ({', '.join(severities)})"
-            )
-            for line in _lines(figures):
-                terminal.say(line)
+            painted = terminal.paint(grade, _COLOUR[grade])
+            terminal.say_painted(f"{painted}: {waiting} ({', '.join(severities)})")
+            terminal.say("\n".join(_lines(figures)))
         sys.stdout.flush()
         if not watch:
             return
@@ -125,15 +123,11 @@ def doctor(
     from interventions.doctor import examine
 
     place = find_home(home)
-    findings = [
-        replace(finding, todo=terminal.with_home(finding.todo))
-        for finding in examine(the_queue(home), mend=not check)
-    ]
+    seen = examine(the_queue(home), mend=not check)
+    findings = [replace(finding, todo=terminal.with_home(finding.todo)) for finding in seen]
     wrong = [finding for finding in findings if not finding.fine]
     if as_json:
-        terminal.say_json(
-            {"home": str(place), "findings": [asdict(finding) for finding in findings]}
-        )
+        terminal.say_json({"home": str(place), "findings": list(map(asdict, findings))})
     else:
         for finding in findings:
             mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
