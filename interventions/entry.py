@@ -209,13 +209,8 @@ def complete(entry: Mapping[str, Any]) -> Entry:
     return cast(Entry, whole)
 
 
-_DEFAULTS: dict[str, Any] = {
-    "type": "error",
-    "severity": "high",
-    **dict.fromkeys(("phase", "error_type"), "unknown"),
-    **dict.fromkeys(("error_message", "fingerprint"), ""),
-    **dict.fromkeys(("occurrences", "version"), 1),
-}
+_DEFAULTS: dict[str, Any] = {"type": "error", "severity": "high", "occurrences": 1, "version": 1}
+_DEFAULTS |= {"phase": "unknown", "error_type": "unknown", "error_message": "", "fingerprint": ""}
 
 
 def _refused(entry: Mapping[str, Any], name: str, why: str) -> ArgumentError:
@@ -279,21 +274,15 @@ def _merged(row: dict[str, Any]) -> dict[str, Any]:
     return converted
 
 
-_CONVERTER_OF: dict[Any, Callable[[Any], Any]] = {
-    str: _text,
-    Moment: _moment,
-    int: _number,
-    dict[str, Any]: _object,
-    Sample: _object,
-    list[int]: _numbers,
-    list[Resolution]: _rows,
-    list[MergedFailure]: _merged_rows,
-}
+_Converter = Callable[[Any], Any]
+_CONVERTER_OF: dict[Any, _Converter] = {str: _text, Moment: _moment, int: _number}
+_CONVERTER_OF |= {dict[str, Any]: _object, Sample: _object, list[int]: _numbers}
+_CONVERTER_OF |= {list[Resolution]: _rows, list[MergedFailure]: _merged_rows}
 
 
-def _fields(of: type) -> list[tuple[str, type | None, Callable[[Any], Any]]]:
+def _fields(of: type) -> list[tuple[str, type | None, _Converter]]:
     """(name, type that is taken as it is, what converts another) of each field."""
-    found: list[tuple[str, type | None, Callable[[Any], Any]]] = []
+    found: list[tuple[str, type | None, _Converter]] = []
     for name, hint in get_type_hints(of, include_extras=True).items():
         parts = get_args(hint)
         kind = next(part for part in parts if part is not NoneType) if NoneType in parts else hint

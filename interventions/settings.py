@@ -97,13 +97,8 @@ class SharedSettings:
     polling_s: float = described(0.2, "seconds between two looks of a worker for turns")
 
 
-TABLE_OF: dict[type, str] = {
-    QueueSettings: "queue",
-    NotificationSettings: "notifications",
-    RetentionSettings: "retention",
-    MonitorSettings: "monitor",
-    SharedSettings: "shared",
-}
+TABLE_OF: dict[type, str] = {QueueSettings: "queue", NotificationSettings: "notifications"}
+TABLE_OF |= {RetentionSettings: "retention", MonitorSettings: "monitor", SharedSettings: "shared"}
 _Table = TypeVar("_Table", bound="DataclassInstance")
 
 

@@ -148,13 +148,9 @@ def _head(entry: Entry, now: datetime) -> list[str]:
 
 def _error(entry: Entry) -> list[str]:
     lines = f"{entry['error_type']}: {entry['error_message']}".split("\n")
-    facts = {
-        "category": entry.get("error_category"),
-        "at": entry.get("location"),
-        "request": entry.get("request_id"),
-        "trace": entry["context"].get("trace_id"),
-        "fingerprint": entry["fingerprint"],
-    }
+    facts = {"category": entry["error_category"], "at": entry["location"]}
+    facts |= {"request": entry["request_id"], "trace": entry["context"].get("trace_id")}
+    facts |= {"fingerprint": entry["fingerprint"]}
     return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
 
 

@@ -84,15 +84,11 @@ def marks(group: Group, now: datetime, *, new: bool = False) -> list[str]:
     entries = group.entries
     superseded = sum(bool(entry.get("superseded")) and is_open(entry) for entry in entries)
     state = state_of(group.first, now)
-    found = {
-        "REGRESSION": any(entry.get("regression_of") for entry in entries),
-        "NEW": new,
-        "SNOOZED": all(is_snoozed(entry, now) for entry in entries),
-        "SUPERSEDED": superseded == len(entries),
-        "RESOLVED": state == "resolved",
-        "DISMISSED": state == "dismissed",
-    }
+    found = {"REGRESSION": any(entry.get("regression_of") for entry in entries), "NEW": new}
+    found["SNOOZED"] = all(is_snoozed(entry, now) for entry in entries)
+    found["SUPERSEDED"] = superseded == len(entries)
     words = [word for word, applies in found.items() if applies]
+    words += [state.upper()] if state in ("resolved", "dismissed") else []
     if len(entries) > 1:
         some = f", {superseded} superseded" if 0 < superseded < len(entries) else ""
         words.append(f"[+{len(entries) - 1} alike{some}]")
