@@ -59,16 +59,9 @@ class CommandGroup(TyperGroup):
         self._add_version(self)
 
     def _add_version(self, command: click.Command, *, hidden: bool = False) -> None:
-        add = click.version_option(
-            None,
-            *("-V", "--version"),
-            package_name="unified-flow",
-            prog_name=self.program,
-            message="%(prog)s %(version)s",
-            help="Print the version.",
-            hidden=hidden,
-        )
-        add(command)
+        names = {"package_name": "unified-flow", "prog_name": self.program}
+        said = {"message": "%(prog)s %(version)s", "help": "Print the version."}
+        click.version_option(None, "-V", "--version", hidden=hidden, **names, **said)(command)
 
     @classmethod
     def app(cls, help_text: str) -> typer.Typer:
@@ -142,17 +135,12 @@ def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
         return command
     kinds = get_type_hints(get_args(own.pop().annotation)[0], include_extras=True)
     registered = _registered_options() if kinds.pop(OF_RESUMER, None) else None
-    shared = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False if get_args(kind)[0] is bool else None,
-            annotation=kind,
-        )
-        for name, kind in (kinds | (registered or {})).items()
-    ]
-    ordered = sorted((*own, *shared), key=lambda each: each.name in LAST_OPTIONS)
-    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
+    named = inspect.Parameter.KEYWORD_ONLY
+    for name, kind in (kinds | (registered or {})).items():
+        default = False if get_args(kind)[0] is bool else None
+        own.append(inspect.Parameter(name, named, default=default, annotation=kind))
+    ordered = sorted(own, key=lambda each: each.name in LAST_OPTIONS)
+    keywords = [each.replace(kind=named) for each in ordered]
 
     @wraps(command)
     def called(**given: Any) -> None:

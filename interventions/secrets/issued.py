@@ -32,13 +32,9 @@ def mask_tokens(text: str) -> str:
     """Without JSON web tokens and what has the form of an issued token."""
     if "eyJ" in text:
         text = KEY["dotted"].sub(_mask_web_token, text)
-    tokens = (
-        token.span()
-        for run in KEY["run"].finditer(text)
-        for token in _TOKEN.finditer(text, run.start(), run.end())
-        if not KEY["placeholder"].search(token[0])
-    )
-    return without(text, tokens)
+    runs = (_TOKEN.finditer(text, *run.span()) for run in KEY["run"].finditer(text))
+    tokens = (token for found in runs for token in found)
+    return without(text, (t.span() for t in tokens if not KEY["placeholder"].search(t[0])))
 
 
 def _mask_web_token(run: re.Match[str]) -> str:

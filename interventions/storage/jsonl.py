@@ -12,6 +12,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from threading import Lock
@@ -64,12 +65,8 @@ def decode_deep(text: str) -> Any:
 def is_too_deep(value: Any) -> bool:
     level: list[Any] = [[value]]
     for _ in range(_MAX_DEPTH):
-        level = [
-            item
-            for one in level
-            for item in (one.values() if isinstance(one, dict) else one)
-            if isinstance(item, dict | list)
-        ]
+        inside = chain.from_iterable(o.values() if isinstance(o, dict) else o for o in level)
+        level = [item for item in inside if isinstance(item, dict | list)]
         if not level:
             return False
     return True
