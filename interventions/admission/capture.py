@@ -199,15 +199,11 @@ def is_dirty(folder: Path) -> bool | None:
 @lru_cache(maxsize=16)
 def _ask_git(folder: Path, *marks: object) -> bool | None:
     """Again when one of the marks is another."""
+    # With its locks a status may rewrite the index of a repository somebody is working in.
+    git = ["git", "--no-optional-locks", "-C", str(folder)]
+    status = [*git, "status", "--porcelain", "-uno"]
     try:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), "status", "--porcelain", "-uno"],
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=True,
-            # Without this a status may rewrite the index of a repository somebody is working in.
-            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
-        )
+        answer = subprocess.run(status, capture_output=True, timeout=GIT_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return bool(answer.stdout)

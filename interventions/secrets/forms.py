@@ -17,7 +17,6 @@ from itertools import islice, pairwise
 from typing import Any
 
 from interventions.secrets import rules
-from interventions.secrets.issued import KEY, mask_tokens
 from interventions.secrets.names import NameKind, hides, name_kind
 
 _WHOLE = [
@@ -77,9 +76,9 @@ def scrub(text: str) -> str:
 def _scrub_once(text: str) -> str:
     if len(text) < 6:
         return text
-    text = mask_tokens(text)
+    text = rules.mask_tokens(text)
     if max(map(len, text.split()), default=0) > _SHORTEST_ENCODED:
-        text = KEY["encoded"].sub(_mask_encoded, text)
+        text = rules.KEY["encoded"].sub(_mask_encoded, text)
     for hint, form in _WHOLE:
         if hint in text:
             text = form.sub(_mask_whole, text)

@@ -25,7 +25,7 @@ def redact_text(text: str, limit: int = MAX_TEXT) -> str:
 def redact_for_asker(text: str) -> str:
     """What a person's own documents say, whole: `password=...` and `csrf.txt:12` are text, and only
     issued tokens, JSON web tokens and private keys are masked."""
-    from interventions.secrets.issued import mask_issued
+    from interventions.secrets.rules import mask_issued
 
     return mask_issued(printable(text))
 

@@ -1,4 +1,5 @@
-"""The rules, which are data: words, forms and issuers of `secrets.toml`."""
+"""The rules, which are data (words, forms and issuers of `secrets.toml`), and what they say is a
+secret whatever stands around it: keys, JSON web tokens, what known issuers issue."""
 
 from __future__ import annotations
 
@@ -59,3 +60,34 @@ def without(text: str, spans: Iterable[Span]) -> str:
         parts += [text[done:start], MASK]
         done = end
     return "".join([*parts, text[done:]])
+
+
+_ISSUED = TABLE["issued"]
+_FORMS = [
+    f"{re.escape(prefix)}{letter}{{{least},}}+"
+    for alphabet, letter in _ISSUED["alphabet"].items()
+    for prefix, least in _ISSUED[alphabet].items()
+]
+_TOKEN = re.compile(spelled(f"{{boundary}}(?:{'|'.join([*_FORMS, *_ISSUED['whole'].values()])})"))
+KEY = patterns("key")
+
+
+def mask_issued(text: str) -> str:
+    """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
+    if "-----BEGIN" in text:
+        text = KEY["private"].sub(MASK, text)
+    return mask_tokens(text)
+
+
+def mask_tokens(text: str) -> str:
+    """Without JSON web tokens and what has the form of an issued token."""
+    if "eyJ" in text:
+        text = KEY["dotted"].sub(_mask_web_token, text)
+    runs = (_TOKEN.finditer(text, *run.span()) for run in KEY["run"].finditer(text))
+    tokens = (token for found in runs for token in found)
+    return without(text, (t.span() for t in tokens if not KEY["placeholder"].search(t[0])))
+
+
+def _mask_web_token(run: re.Match[str]) -> str:
+    token = KEY["web_token"].search(run.string, run.start(), run.end())
+    return run[0] if token is None else run.string[run.start() : token.start()] + MASK
