@@ -9,6 +9,7 @@ from pathlib import Path
 from subprocess import run
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from typer.testing import CliRunner
 
 from tests.servers.fixtures import VARIABLE
@@ -31,6 +32,19 @@ def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchone() == (0,)
     database.close()
+
+
+def test_a_url_may_name_several_servers_and_options(postgres_url: str) -> None:
+    """Each with a port; the one that is there is taken."""
+    host = conninfo_to_dict(postgres_url)["host"]
+    several = postgres_url.replace(":@/", "@/") + "&port=5432"
+    several = several.replace("@/", "@a:5432,b:5432/").replace(str(host), f"/nowhere,{host}")
+    database = Database(several.replace("port=5432", "port=1,5432"), "it")
+    assert migrate(database)[0] is None
+    database.close()
+    other = Database(f"{postgres_url}&options=-c%20search_path%3Dpg_catalog", "it")
+    assert other.row("SHOW search_path") == ("pg_catalog",)
+    other.close()
 
 
 def test_the_command_migrates(shared_home: Path) -> None:
@@ -60,6 +74,12 @@ def test_a_database_that_is_away_is_said_without_its_url() -> None:
             use()
         assert "hunter2" not in f"{away.value!r} {away.value.hint} {away.value.__cause__}"
     database.close()
+
+
+def test_what_the_server_answers_is_told(postgres_url: str) -> None:
+    database = Database(postgres_url.replace("/t_", "/no_t_"), "the database")
+    with pytest.raises(DatabaseAwayError, match=r'database "no_t_\w+" does not exist'):
+        database.connect()
 
 
 def test_what_is_read_waits_for_a_database_that_was_away(database: Database) -> None:

@@ -48,6 +48,19 @@ def test_what_is_published_is_found_on_another_machine(
         there.check()
 
 
+def test_the_doctor_looks_at_what_is_published(
+    shared_home: Path, docs: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "unified_flow.toml").write_text((shared_home / "unified_flow.toml").read_text())
+    assert runner.invoke(app, ["index", str(docs), "--home", str(elsewhere)]).exit_code == 0
+    for home in (shared_home, elsewhere):
+        outcome = runner.invoke(app, ["doctor", "--home", str(home)])
+        assert outcome.exit_code == 0, outcome.output
+        assert "as published for all workers" in outcome.stdout
+
+
 def test_the_same_index_is_published_once_and_fetched_once(
     database: Database, index: Index, tmp_path: Path
 ) -> None:

@@ -156,6 +156,11 @@ def _documents(services: Services) -> str:
 
     if services.documents is None:
         raise ConfigError("none are named and none are indexed", hint=NAME_DOCUMENTS)
+    if services.documents.is_published:
+        services.documents.ensure_fresh()
+        index = services.documents.index
+        index.check()
+        return f"{held(*index.counts())}, as published for all workers"
     index = services.documents.index
     if index.is_read_only:
         index.check()

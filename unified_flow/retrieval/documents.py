@@ -234,6 +234,10 @@ class Documents:
         """Whether this process has read what changed, or looked for a newer snapshot."""
         return monotonic() < self._fresh_until
 
+    @property
+    def is_published(self) -> bool:
+        return self._published is not None
+
     def ensure_fresh(self, progress: Progress | None = None, *, again: bool = False) -> None:
         """`refresh`, unless the index can only be read or this process has done so; `again` does it
         once more. Of what is published, a look for something newer."""

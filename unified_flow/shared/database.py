@@ -72,6 +72,8 @@ class Database:
     def __init__(self, url: str, named: str) -> None:
         self.url = url
         self.named = named
+        own = conninfo_to_dict(url).get("options") or ""
+        self.session = SESSION | {"options": f"{own} {SESSION['options']}"}
         self.program = "unified-flow"
         self.patience_s = PATIENCE_S
         self._pool: ConnectionPool[Connection] | None = None
@@ -82,7 +84,7 @@ class Database:
         DatabaseAwayError."""
         with self.away():
             return psycopg.connect(
-                self.url, autocommit=True, **SESSION, application_name=name or self.program
+                self.url, autocommit=True, **self.session, application_name=name or self.program
             )
 
     @contextmanager
@@ -142,7 +144,7 @@ class Database:
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self.url,
-                    kwargs={"autocommit": True, **SESSION, "application_name": self.program},
+                    kwargs={"autocommit": True, **self.session, "application_name": self.program},
                     min_size=0,
                     max_size=MOST_CONNECTIONS,
                     check=_must_be_alive,
@@ -154,7 +156,7 @@ class Database:
     @contextmanager
     def away(self) -> Iterator[None]:
         """Raises DatabaseAwayError, and ConfigError where tables are missing or old, or the role
-        may not use them. The driver's words name host, user and more of the URL."""
+        may not use them. The driver's words name more of the URL than what the server answered."""
         try:
             yield
         except _NO_TABLES as exc:
@@ -172,7 +174,8 @@ class Database:
             if isinstance(exc, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
                 raise
             state = getattr(exc, "sqlstate", None)
-            shown = f"{type(exc).__name__}{f', SQLSTATE {state}' if state else ''}"
+            shown = str(exc).partition("FATAL:")[2].strip().partition("\n")[0]
+            shown = shown or f"{type(exc).__name__}{f', SQLSTATE {state}' if state else ''}"
             raise DatabaseAwayError(
                 f"{self.named} cannot be reached ({shown})",
                 hint="is the server running, and the URL right? unified-flow shared check tries it",

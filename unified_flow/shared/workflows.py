@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+from psycopg.conninfo import conninfo_to_dict
+
 from interventions.settings import SharedSettings
 from interventions.times import utc_now
 from unified_flow.shared.database import Database
@@ -69,12 +71,24 @@ def plain_errors(database: Database) -> Iterator[None]:
         log.setLevel(level)
 
 
+def _url_of(database: Database) -> str:
+    """As SQLAlchemy reads it, which cannot split the names of several servers."""
+    from sqlalchemy import URL
+
+    given = {name: str(value) for name, value in conninfo_to_dict(database.url).items()}
+    user, password = given.pop("user", None), given.pop("password", None)
+    name = given.pop("dbname", user)
+    return URL.create(
+        "postgresql", username=user, password=password, database=name, query=given
+    ).render_as_string(hide_password=False)
+
+
 def make_tables(database: Database) -> None:
     """DBOS's own, in a schema of its own."""
     from dbos import DBOS
 
     with plain_errors(database):
-        DBOS.migrate(database.url)
+        DBOS.migrate(_url_of(database))
 
 
 def cancel(database: Database, turn_id: int, run: int) -> None:
@@ -82,7 +96,9 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
     from dbos import DBOSClient
 
     client = DBOSClient(
-        system_database_url=database.url, application_name=APPLICATION, system_database_pool_size=1
+        system_database_url=_url_of(database),
+        application_name=APPLICATION,
+        system_database_pool_size=1,
     )
     try:
         with plain_errors(database):
@@ -100,7 +116,7 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
     DBOS(
         config={
             "name": APPLICATION,
-            "system_database_url": database.url,
+            "system_database_url": _url_of(database),
             "application_version": APPLICATION_VERSION,
             "executor_id": worker_id,
             "run_migrations": False,
@@ -109,7 +125,7 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             "log_level": "ERROR",
             "serializer": DBOSPortableJSONSerializer(),  # no pickles
             "db_engine_kwargs": {
-                "connect_args": {"application_name": worker_id},
+                "connect_args": database.session | {"application_name": worker_id},
                 # It doubles the statements; after a restart DBOS tries again in any case.
                 "pool_pre_ping": False,
             },
