@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,7 @@ def init(
     if missing:
         raise InputError(f"there is no {missing[0]}", field="docs", hint="mend the path")
     folder.mkdir(parents=True, exist_ok=True)
-    target.write_text(template([_beside(path, folder) for path in docs or []]), "utf-8")
+    target.write_text(template([relpath(path, folder) for path in docs or []]), "utf-8")
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
     (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
     ignored = _ignore_state(folder / ".gitignore")
@@ -95,10 +96,3 @@ def show(
         say_painted(f"{line}  {paint(f'({origin})', 'dim')}")
     if not rows:
         note("every setting is at its default")
-
-
-def _beside(path: Path, folder: Path) -> str:
-    """As the settings file names it: relative to itself where that is possible."""
-    import os
-
-    return os.path.relpath(path.absolute(), folder.absolute())

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -179,18 +180,17 @@ def _other_collections(services: Services) -> Iterator[Finding]:
     """Those that are not in force now: read, not brought up to date."""
     from unified_flow.retrieval.collection import collection_at, collection_names
     from unified_flow.retrieval.documents import index_folder
-    from unified_flow.retrieval.index import Index
+    from unified_flow.retrieval.index import SUFFIX
+
+    def size(name: str) -> str:
+        found = collection_at(folder, name)
+        return held(found.files, found.chunks)
 
     folder = index_folder(services.home)
-    mine = services.documents.index.path if services.documents is not None else None
+    mine = services.documents.index.path.name if services.documents is not None else None
     for name in collection_names(folder):
-        try:
-            if Index.open(folder, name).path != mine:
-                found = collection_at(folder, name)
-                said = held(found.files, found.chunks)
-                yield Finding(f"collection {name}", True, said)
-        except UnifiedFlowError as exc:
-            yield Finding(f"collection {name}", False, str(exc), exc.hint)
+        if f"{name}{SUFFIX}" != mine:
+            yield checked(f"collection {name}", partial(size, name))
 
 
 def _tools(services: Services) -> str:
