@@ -49,7 +49,13 @@ def language_of(text: str, default: str = "en") -> str:
 
     Reads at most the first few thousand characters.
     """
-    script, found, _ = _evidence(text[:_SAMPLE])
+    return _language_of(text[:_SAMPLE], default)
+
+
+@lru_cache(maxsize=512)
+def _language_of(sample: str, default: str) -> str:
+    """Kept, because every phase of a turn asks it of the same question."""
+    script, found, _ = _evidence(sample)
     return script or _commonest(found, default)
 
 
@@ -66,10 +72,9 @@ def _commonest(found: Counter[str], default: str) -> str:
     return max(found, key=lambda code: (found[code], code == default), default=default)
 
 
-@lru_cache(maxsize=512)
 def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
     """The language that the script shows; how many stop words of each language there are; among how
-    many words. Kept, because every phase of a turn asks it of the same question."""
+    many words."""
     found: Counter[str] = Counter()
     own = words(sample.casefold())
     known = _languages_of_words()

@@ -49,10 +49,12 @@ def talk_of(query: str) -> tuple[Literal["greeting", "thanks"], str] | None:
     return None
 
 
-def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
-    """Only for a question that plainly names a file, a pattern or a quoted text to find."""
-    if (listing := _listing(query, goal_id)) is not None:
-        return listing
+@lru_cache(maxsize=512)
+def file_request(query: str) -> ToolRequest | None:
+    """Only for a question that plainly names a file, a pattern or a quoted text to find. Kept like
+    `talk_of`."""
+    if (listed := _listed_files(query)) is not None:
+        return ToolRequest(tool=FILE_GLOB, args={"pattern": listed}, goal_id="g1")
     path = _FILE_PATH.search(query)
     lines = _lines_of_file().search(query)
     if path and (lines or any(each.show_file.search(query[: path.start()]) for each in lexicons())):
@@ -61,12 +63,12 @@ def file_request(query: str, goal_id: str = "g1") -> ToolRequest | None:
             args["start_line"] = max(1, int(lines.group("first")))
             last = int(lines.group("last") or lines.group("first"))
             args["end_line"] = max(args["start_line"], last)
-        return ToolRequest(tool=FILE_READ, args=args, goal_id=goal_id)
+        return ToolRequest(tool=FILE_READ, args=args, goal_id="g1")
     quoted = _QUOTED_TEXT.search(query)
     wanted = any(each.find_text.search(query) for each in lexicons())
     if quoted and wanted and any(each.occurs.search(query) for each in lexicons()):
         text = next(group for group in quoted.groups() if group)
-        return ToolRequest(tool=FILE_GREP, args={"pattern": re.escape(text)}, goal_id=goal_id)
+        return ToolRequest(tool=FILE_GREP, args={"pattern": re.escape(text)}, goal_id="g1")
     return None
 
 
@@ -77,18 +79,14 @@ def _lines_of_file() -> re.Pattern[str]:
     return re.compile(rf"\b{every.line}\s+(?P<first>\d+){last}", re.IGNORECASE)
 
 
-def _listing(query: str, goal_id: str) -> ToolRequest | None:
+def _listed_files(query: str) -> str | None:
+    """The pattern of the files to list."""
     if any(each.all_files.match(query) for each in lexicons()):
-        return ToolRequest(tool=FILE_GLOB, args={"pattern": "**"}, goal_id=goal_id)
-    listed = any(each.list_files.search(query) for each in lexicons())
-    match = _glob().search(query) if listed else None
-    if match is None:
+        return "**"
+    if not any(each.list_files.search(query) for each in lexicons()):
         return None
-    return ToolRequest(
-        tool=FILE_GLOB,
-        args={"pattern": match.group("glob") or f"*{match.group('suffix')}"},
-        goal_id=goal_id,
-    )
+    match = _glob().search(query)
+    return None if match is None else match.group("glob") or f"*{match.group('suffix')}"
 
 
 @cache
@@ -159,8 +157,10 @@ def _sums() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
+@lru_cache(maxsize=512)
 def arithmetic(query: str) -> str | None:
-    """The expression, as the tool `calculate` reads it; None for a question in words."""
+    """The expression, as the tool `calculate` reads it; None for a question in words. Kept like
+    `talk_of`."""
     percent, any_expression = _sums()
     if (found := percent.match(query)) is not None:
         return f"{_plain(found['whole'])} * {_plain(found['share'])} / 100"

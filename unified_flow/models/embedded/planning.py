@@ -129,9 +129,9 @@ def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
     if CALCULATE in tools and (expression := arithmetic(goal.description)) is not None:
         args: dict[str, Any] = {"expression": expression}
         return ToolRequest(tool=CALCULATE, args=args, goal_id=goal.id)
-    request = file_request(goal.description, goal.id)
+    request = file_request(goal.description)
     if request is not None and request.tool in tools:
-        return request
+        return request.model_copy(update={"goal_id": goal.id})
     if DOC_SEARCH not in tools:
         return None
     args = {"query": search_query(goal.description), "limit": _LIMIT}
