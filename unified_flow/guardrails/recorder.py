@@ -15,10 +15,11 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import HumanNeededError, UnifiedFlowError
 from unified_flow.errors.classification import classify
-from unified_flow.guardrails.decisions import BLOCKS, FAILURES, Outcome, RecordedDecision
-from unified_flow.guardrails.verdict import GuardrailResult, Stage, outcome_of
+from unified_flow.guardrails.decisions import BLOCKS, FAILURES, Choice, Outcome, RecordedDecision
+from unified_flow.guardrails.verdict import PASS, GuardrailResult, Stage, outcome_of
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import MAX_ATTEMPTS
+from unified_flow.turns.events import GuardrailChecked
 from unified_flow.turns.fold import GUARDRAILS
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.message import message_ids
@@ -69,16 +70,8 @@ class Recorder:
         if escalated:
             needed = HumanNeededError(result.reason, hint="answer it in the conversation itself")
             snapshot["intervention_id"] = await self.report(needed, turn)
-        await self._record(
-            store,
-            turn,
-            decision="escalate" if escalated else "ignore",
-            confidence=result.confidence,
-            reason=result.reason,
-            matched_rule=result.matched_rule,
-            outcome=outcome_of(stage, result),
-            more=snapshot,
-        )
+        choice: Choice = "escalate" if escalated else "ignore"
+        await self._record(store, turn, choice, outcome_of(stage, result), result, snapshot)
 
     async def shadowed(
         self,
@@ -91,44 +84,27 @@ class Recorder:
         """Would have been blocked, or left to a person; `more` as in `blocked`."""
         logger.info("[GUARDRAILS %s] Would block: %s", stage.upper(), redact_text(result.reason))
         would_be = "escalate" if result.decision == "escalate" else "ignore"
-        await self._record(
-            store,
-            turn,
-            decision="respond",
-            confidence=result.confidence,
-            reason=result.reason,
-            matched_rule=result.matched_rule,
-            outcome="pre_shadowed" if stage == "pre" else "post_shadowed",
-            more={"stage": stage, "would_be": would_be, **more},
-        )
+        outcome: Outcome = "pre_shadowed" if stage == "pre" else "post_shadowed"
+        snapshot = {"stage": stage, "would_be": would_be, **more}
+        await self._record(store, turn, "respond", outcome, result, snapshot)
 
     async def answered(self, turn: Turn, store: GuardrailStore) -> None:
         checks = [check for check in (turn.pre, turn.post) if check is not None]
-        unchecked = next((check for check in checks if check.failed), None)
-        await self._record(
-            store,
-            turn,
-            decision="respond",
-            confidence=1.0 if unchecked is None else 0.0,
-            reason="" if unchecked is None else unchecked.reason,
-            matched_rule=None if unchecked is None else unchecked.matched_rule,
-            outcome="passed",
-        )
+        unchecked = next((check for check in checks if check.failed), PASS)
+        await self._record(store, turn, "respond", "passed", unchecked)
 
     async def silenced(self, turn: Turn, store: GuardrailStore) -> None:
         """A failure that its policy keeps from the user; its intervention is there already."""
         assert turn.failure is not None
         escalated = turn.failure.error_type == HumanNeededError.__name__
-        await self._record(
-            store,
-            turn,
-            decision="escalate" if escalated else "ignore",
-            confidence=1.0,
-            reason=turn.error_message or "",
-            matched_rule=None,
-            outcome="escalated" if escalated else "llm_error",
-            more={"phase": turn.failure.phase, "intervention_id": turn.failure.intervention_id},
-        )
+        snapshot = {
+            "phase": turn.failure.phase,
+            "intervention_id": turn.failure.intervention_id,
+        }
+        result = GuardrailResult("escalate" if escalated else "block", turn.error_message or "")
+        choice: Choice = "escalate" if escalated else "ignore"
+        outcome: Outcome = "escalated" if escalated else "llm_error"
+        await self._record(store, turn, choice, outcome, result, snapshot)
 
     async def report(
         self, error: Exception, turn: Turn, ends_at: float | None = None
@@ -174,14 +150,20 @@ class Recorder:
         self,
         store: GuardrailStore,
         turn: Turn,
-        *,
-        more: dict[str, Any] | None = None,
-        **fields: Any,
+        choice: Choice,
+        outcome: Outcome,
+        result: GuardrailResult | GuardrailChecked,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         decision = RecordedDecision(
             user_id=turn.user_id,
             message_id=str(message_ids(turn)[0]),
+            decision=choice,
+            confidence=result.confidence,
+            reason=result.reason,
+            matched_rule=result.matched_rule,
             message_text=turn.question,
+            outcome=outcome,
             retry_count=turn.retry_count,
             snapshot_json={
                 "session_id": turn.session_id,
@@ -191,7 +173,6 @@ class Recorder:
                 "policy": turn.policy,
                 **(more or {}),
             },
-            **fields,
         )
         await asyncio.to_thread(self._write, decision, store, turn)
 
