@@ -27,6 +27,7 @@ class Ledger:
 
     `create` begins a turn, and `open` takes up one that is kept, which `begin` lets go on. Either
     is the one process that runs the turn, until the ledger is left, or its `lease` released.
+    `watched`: somebody reads what a model writes while it writes.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class Ledger:
     ) -> None:
         self.turn = turn or Turn()
         self.lease = lease
-        self._observer = observer
-        self._watchers: list[Observer] = []
+        self.observers = [] if observer is None else [observer]
+        self.watched = observer is not None
         self.events = list(past)
 
     @classmethod
@@ -129,34 +130,17 @@ class Ledger:
                 # The page only repeats the journal; it must not cost the turn its answer.
                 logger.warning("turn %s has no page: %s", self.turn.turn_id, exc)
         self.show(event)
-        for watcher in tuple(self._watchers):
-            self._give(event, watcher)
 
     def forget(self) -> None:
         """Another turn answers: nothing of this one has happened."""
         self.turn = Turn()
         self.events.clear()
 
-    @property
-    def watched(self) -> bool:
-        return self._observer is not None
-
     def show(self, event: Observed) -> None:
-        """Give the observer an event, recorded or for observers alone."""
-        if self._observer is not None:
-            self._give(event, self._observer)
-
-    def watch(self, watcher: Observer) -> None:
-        """Give `watcher` every event that is recorded from now on. Unlike an observer it does not
-        make a model stream its text."""
-        self._watchers.append(watcher)
-
-    def _give(self, event: Observed, observer: Observer) -> None:
-        try:
-            observer(event)
-        except Exception as exc:  # noqa: BLE001 - an observer's error is not the turn's
-            logger.warning("an observer of turn %s failed: %r", self.turn.turn_id, exc)
-            if observer is self._observer:
-                self._observer = None
-            else:
-                self._watchers.remove(observer)
+        """Give it to the observers, recorded or for them alone."""
+        for observer in tuple(self.observers):
+            try:
+                observer(event)
+            except Exception as exc:  # noqa: BLE001 - an observer's error is not the turn's
+                logger.warning("an observer of turn %s failed: %r", self.turn.turn_id, exc)
+                self.observers.remove(observer)

@@ -52,7 +52,7 @@ class Traces:
     def of(self, ledger: Ledger) -> Iterator[None]:
         """A span for the turn that runs meanwhile, in the trace of whoever asked."""
         spans = _TurnSpans(self._tracer, ledger.turn, content=self._content)
-        ledger.watch(spans.observe)
+        ledger.observers.append(spans.observe)
         before = traceparent.set(spans.traceparent)
         try:
             yield

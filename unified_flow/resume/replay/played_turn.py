@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
-from typing import Any, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from pydantic import BaseModel
 
@@ -59,7 +59,9 @@ class PlayedTurn:
         )
         self.visits: list[RecordedVisit] = []
         self.failure: RecordedFailure | None = None
-        self.limits = real.settings.limits if real is not None else _limits(recording)
+        # Without today's those that the recorded turn ran into.
+        then = Limits().model_copy(update=recording.limits)
+        self.limits = real.settings.limits if real is not None else then
         self._recording = recording
         self._real = real
         self._replies = defaultdict[str, deque[str]](deque)
@@ -77,17 +79,14 @@ class PlayedTurn:
             self.phase = phase
             self.recipe = self._real.recipe(phase) if self._real else recipe.load(phase, None)
             output = await BY_NAME[phase].run(self.turn, self)
-            self.complete(phase, output)
+            number = self.turn.visit_number(phase)
+            done = {"visit": number, "output": output, "duration_ms": 0.0}
+            self._apply(events.PhaseCompleted(phase=phase, **done))
             self._visit.output = output
             self.visits.append(self._visit)
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             said = redact_text(str(exc))
             self.failure = RecordedFailure(phase=phase, error_type=wire_name(exc), message=said)
-
-    def complete(self, phase: str, output: Any) -> None:
-        number = self.turn.visit_number(phase)
-        done = {"visit": number, "output": output, "duration_ms": 0.0}
-        self._apply(events.PhaseCompleted(phase=phase, **done))
 
     def resume(self, resumption: RecordedResumption) -> None:
         """The counters restart, and edits are put in place."""
@@ -181,8 +180,3 @@ class PlayedTurn:
 
     def _apply(self, event: Observed) -> None:
         self.turn = apply(self.turn, event)
-
-
-def _limits(recording: Recording) -> Limits:
-    """Those of the recorded turn, as far as it ran into them."""
-    return Limits().model_copy(update=recording.limits)
