@@ -44,7 +44,8 @@ class Dispatcher(Protocol):
         (`phase_error` in outcome.py)."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return
 
 
 class ThisProcess(Dispatcher):
@@ -52,9 +53,6 @@ class ThisProcess(Dispatcher):
 
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         return await here()
-
-    def close(self) -> None:
-        return
 
 
 @dataclass(frozen=True)
