@@ -15,19 +15,9 @@ END = "end"
 REPEATS_TOOLS = NAMES[: NAMES.index("coordinator") + 1]
 
 
-def entry_phase(
-    turn: Turn,
-    limits: Limits,
-    *,
-    from_phase: str | None = None,
-    rerun_tools: bool = False,
-    tools_done: bool = False,
-) -> str:
-    """The phase that runs first, or END for a turn that lacks nothing but its last line.
-
-    `rerun_tools` lets calls that may have written be made again, `tools_done` counts them as done.
-    Raises NotResumableError.
-    """
+def entry_phase(turn: Turn, limits: Limits, from_phase: str | None) -> str:
+    """The phase that runs first, or END for a turn that lacks nothing but its last line. Raises
+    NotResumableError."""
     step = next_step(replace(turn, counters=Counters()), limits)
     following = END if isinstance(step, End) else step.phase
     if from_phase is not None:
@@ -48,19 +38,7 @@ def entry_phase(
             f"turn {turn.turn_id} has nothing left to do: it is {_ended(turn)}",
             hint=f"to run a part again: unified-flow resume {turn.turn_id} --from PHASE",
         )
-    start = from_phase or following
-    if not rerun_tools:
-        rewound = from_phase is not None
-        writes = _writes_at_stake(turn, start, rewound=rewound)
-        _must_not_write_twice(turn, writes, tools_done=tools_done, rewound=rewound)
-    return start
-
-
-def writes_at_stake(turn: Turn, limits: Limits, *, from_phase: str | None) -> list[Write]:
-    """The calls that would, or might, have their effect twice if the turn went on. Raises
-    NotResumableError."""
-    start = entry_phase(turn, limits, from_phase=from_phase, rerun_tools=True)
-    return _writes_at_stake(turn, start, rewound=from_phase is not None)
+    return from_phase or following
 
 
 def _must_be_reached(turn: Turn, phase: str, following: str) -> None:
@@ -81,16 +59,17 @@ def _ended(turn: Turn) -> str:
     return "answered and saved" if turn.status == "answered" else "answered with a question back"
 
 
-def _writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
-    """Calls of tools that write which would, or might, have their effect a second time."""
+def writes_at_stake(turn: Turn, start: str, *, rewound: bool) -> list[Write]:
+    """Calls of tools that write which would, or might, have their effect a second time if the turn
+    went on at `start`."""
     if rewound and start in REPEATS_TOOLS:
         return list(turn.writes)
     return turn.unfinished_writes
 
 
-def _must_not_write_twice(
-    turn: Turn, writes: list[Write], *, tools_done: bool, rewound: bool
-) -> None:
+def must_not_write_twice(turn: Turn, start: str, *, rewound: bool, tools_done: bool) -> None:
+    """`tools_done` counts the calls as done. Raises NotResumableError."""
+    writes = writes_at_stake(turn, start, rewound=rewound)
     planned = all(_is_planned(turn, write) for write in writes)
     if not writes or (tools_done and planned and not rewound):
         return

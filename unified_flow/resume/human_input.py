@@ -17,7 +17,12 @@ from interventions.storage.disk import keep_draft
 from unified_flow.engine.services import Services
 from unified_flow.errors import HumanNeededError, InputError, ToolDeniedError
 from unified_flow.errors.turns import NotResumableError
-from unified_flow.resume.entry_phase import END, entry_phase, writes_at_stake
+from unified_flow.resume.entry_phase import (
+    END,
+    entry_phase,
+    must_not_write_twice,
+    writes_at_stake,
+)
 from unified_flow.tools.grants import SCOPES
 from unified_flow.turns.events import HumanInput, Runner, TurnResumed
 from unified_flow.turns.fold import OUTPUT, apply
@@ -59,19 +64,23 @@ def ask_person(
 ) -> ResumeRequest:
     """`request` with the person's answers. `ask` is None if nobody can be asked, `edit` if nobody
     wants to edit. Nothing has happened yet. Raises NotResumableError, and what the two raise."""
-    if ask is not None and not (request.rerun_tools or request.tools_done):
-        request = _ask_about_writes(request, turn, services, ask)
+    if ask is None and edit is None:
+        return request
+    start = entry_phase(turn, services.settings.limits, request.from_phase)
+    decided = request.rerun_tools or request.tools_done
+    if ask is not None and not decided:
+        request = _ask_about_writes(request, turn, start, ask)
+    elif not decided:
+        must_not_write_twice(turn, start, rewound=request.from_phase is not None, tools_done=False)
     if edit is not None:
-        request = replace(request, edited=_edited(request, turn, services, edit), seen=turn)
+        edited = _edited(request, turn, start, services, edit)
+        request = replace(request, edited=edited, seen=turn)
     return request
 
 
-def _ask_about_writes(
-    request: ResumeRequest, turn: Turn, services: Services, ask: Ask
-) -> ResumeRequest:
-    writes = writes_at_stake(turn, services.settings.limits, from_phase=request.from_phase)
+def _ask_about_writes(request: ResumeRequest, turn: Turn, start: str, ask: Ask) -> ResumeRequest:
     answers: set[CallDecision] = set()
-    for write in writes:
+    for write in writes_at_stake(turn, start, rewound=request.from_phase is not None):
         unfinished = not write.done and request.from_phase is None
         answers.add(ask(BegunCall(turn.turn_id, write.tool, write.args, unfinished)))
         if "leave" in answers:
@@ -82,11 +91,11 @@ def _ask_about_writes(
     return replace(request, rerun_tools=again, tools_done=done, seen=turn)
 
 
-def _edited(request: ResumeRequest, turn: Turn, services: Services, edit: Edit) -> dict[str, Any]:
+def _edited(
+    request: ResumeRequest, turn: Turn, phase: str, services: Services, edit: Edit
+) -> dict[str, Any]:
     """What the person changed of what the phase reads. Raises NotResumableError, and keeps the
     edited text in a file then; RecipeError."""
-    limits, decided = services.settings.limits, request.rerun_tools or request.tools_done
-    phase = entry_phase(turn, limits, from_phase=request.from_phase, rerun_tools=decided)
     if phase == END:
         raise NotResumableError(f"turn {turn.turn_id} has no phase left to edit the input of")
     before = _input_of(services, turn, phase, rewound=request.from_phase is not None)

@@ -25,7 +25,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import NotResumableError, TurnBusyError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.resume.entry_phase import entry_phase
+from unified_flow.resume.entry_phase import entry_phase, must_not_write_twice
 from unified_flow.resume.fork import begin_fork
 from unified_flow.resume.human_input import ResumeRequest, human_input
 from unified_flow.turns.archive import TurnArchive
@@ -156,13 +156,10 @@ def busy_error(turn: Turn) -> TurnBusyError:
 def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResumed:
     """With which the turn goes on. Reads the queue, the settings and git, and changes nothing.
     Raises NotResumableError."""
-    phase = entry_phase(
-        turn,
-        services.settings.limits,
-        from_phase=request.from_phase,
-        rerun_tools=request.rerun_tools,
-        tools_done=request.tools_done,
-    )
+    phase = entry_phase(turn, services.settings.limits, request.from_phase)
+    rewound = request.from_phase is not None
+    if not request.rerun_tools:
+        must_not_write_twice(turn, phase, rewound=rewound, tools_done=request.tools_done)
     standing = turn.interrupted() if turn.status == "running" else turn
     if request.seen not in (None, standing):
         raise NotResumableError(
@@ -177,7 +174,7 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
     return TurnResumed(
         **began,
         phase=phase,
-        rewound=request.from_phase is not None and not forks,
+        rewound=rewound and not forks,
         by=began["runner"].user,
         via=request.via,
         asked_with=services.asked_with,
