@@ -8,11 +8,12 @@ a store is a place to stop at.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,21 +33,27 @@ from tests.answers import (
     every_phase_by_model,
     verdict,
 )
+from tests.servers.fixtures import VARIABLE
 from unified_flow.errors.turns import NotResumableError
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.threads import wait_for
 from unified_flow.models import ModelCall, ModelReply
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import ResumeResult, resume_turn
+from unified_flow.shared.database import Database
+from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.stores import memory_store, session_store
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.events import PhaseCompleted, ToolCompleted
+from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.fold import fold
 from unified_flow.turns.journal import read
 from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import Memory, Plan, Reflection, Saved, ToolRequest
 from unified_flow.turns.sections import written
-from unified_flow.turns.sessions import SessionStore
+from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -58,7 +65,7 @@ Stop = Callable[[], BaseException]
 class World:
     """What the turn meets. `stops` maps the number of a call to what is raised instead of it."""
 
-    folder: Path
+    turns: TurnStore
     script: Script
     stops: dict[int, Stop]
     calls: int = 0
@@ -66,6 +73,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.done = []
+
+    def turn(self) -> Turn:
+        return fold(wait_for(self.turns.read(1)))
 
     def call(self, name: str) -> None:
         self.calls += 1
@@ -80,21 +90,13 @@ class ByVisit:
     name: str = "by_visit"
 
     async def complete(self, call: ModelCall) -> ModelReply:
-        visit = fold(read(self.world.folder)).visit_number(call.phase)
+        visit = self.world.turn().visit_number(call.phase)
         self.world.call(f"{call.phase} {visit}")
         answers = self.world.script[call.phase]
         return ModelReply(answers[min(visit, len(answers)) - 1].model_dump_json())
 
     async def aclose(self) -> None:
         return
-
-
-class Sessions(SessionStore):
-    world: World
-
-    def save(self, turn: Turn) -> Saved:
-        self.world.call("save")
-        return super().save(turn)
 
 
 class Memories(MemoryStore):
@@ -114,7 +116,7 @@ class Word(Arguments):
 
 def flow_in(home: Path, world: World) -> UnifiedFlow:
     async def run(args: Word) -> ToolOutput:
-        visit = fold(read(world.folder)).visit_number("coordinator")
+        visit = world.turn().visit_number("coordinator")
         world.call(f"tool {visit} {args.word}")
         return ToolOutput(f"{args.word} in round {visit}")
 
@@ -128,12 +130,18 @@ def flow_in(home: Path, world: World) -> UnifiedFlow:
         model="by_visit",
         tools=tools,
         allow_tools=["*"],
+        turns=world.turns,
     )
-    services.sessions.close()
-    sessions = Sessions(Path(services.sessions.place))
-    memory = Memories.of(home)
-    sessions.world = memory.world = world
-    return UnifiedFlow(replace(services, sessions=sessions, memory=memory))
+    memory = Memories(memory_store(home).texts)
+    memory.world = world
+    save = services.sessions.save
+
+    def stopped_or_saved(turn: Turn) -> Saved:
+        world.call("save")
+        return save(turn)
+
+    services.sessions.save = stopped_or_saved  # type: ignore[method-assign]
+    return UnifiedFlow(replace(services, memory=memory))
 
 
 @dataclass(frozen=True)
@@ -153,14 +161,11 @@ def ended(home: Path, turn: Turn, world: World) -> Ended:
     sections = written(turn.sections)
     for result in sections.get("coordinator", []):
         result["duration_ms"] = 0
-    store = home / "shared_state/sessions.sqlite3"
-    stored = []
-    if store.exists():
-        with sqlite3.connect(store) as connection:
-            stored = connection.execute(
-                "SELECT turn_id, question, response, citations FROM turns"
-            ).fetchall()
-        connection.close()
+    with closing(session_store(home)) as sessions:
+        stored = [
+            (each.turn_id, each.question, each.response, each.citations)
+            for each in sessions.exchanges("s")
+        ]
     visits = [(v.phase, v.number) for v in turn.visits if v.status == "completed"]
     return Ended(
         turn.status, turn.saved, turn.response, sections, visits, stored, sorted(world.done)
@@ -171,27 +176,41 @@ def run(
     home: Path,
     script: Script,
     stops: dict[int, Stop],
-    after: Callable[[Path], None] = lambda folder: None,
+    database: Database | None = None,
 ) -> tuple[Ended, World]:
-    """The turn to its end, resumed as often as it stops. `after` is done to it when it stopped."""
-    folder = home / "shared_state/turns/turn_000001"
-    world = World(folder, script, stops)
+    """The turn to its end, resumed as often as it stops; with a database in a shared home."""
+    world = World(_turns(home, database), script, stops)
 
     async def go() -> Turn:
         async with flow_in(home, world) as flow:
             turn = await _one(flow.process("s", QUESTION, request_id="r"))
         for _ in range(len(stops) + 1):
-            after(folder)
             try:
                 resumed = await _one(_resume(home, world))
             except NotResumableError:
                 break
             turn = resumed.turn if resumed is not None else None
         if turn is None:
-            turn = fold(read(folder))
+            turn = world.turn()
         return turn
 
-    return ended(home, asyncio.run(go()), world), world
+    try:
+        return ended(home, asyncio.run(go()), world), world
+    finally:
+        if isinstance(world.turns, PostgresTurnStore):
+            world.turns.close()
+
+
+def _turns(home: Path, database: Database | None = None) -> TurnStore:
+    """They run in this process, wherever they are kept."""
+    if database is None:
+        return FileTurnStore(home / "shared_state/turns")
+    tables = "turns, interventions, intervention_failures, session_turns, session_messages"
+    with database.connection() as connection:
+        connection.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE".encode())
+    home.mkdir()
+    (home / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
+    return PostgresTurnStore(database)
 
 
 async def _resume(home: Path, world: World) -> ResumeResult:
@@ -247,15 +266,33 @@ SCRIPTS: dict[str, Script] = {
 }
 FAILURE: Stop = partial(RuntimeError, "it is down")
 INTERRUPT: Stop = asyncio.CancelledError
+SOAK = bool(os.environ.get("SOAK"))
 
 
 @pytest.mark.parametrize("stop", [FAILURE, INTERRUPT], ids=["failure", "interrupt"])
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_stopped_at_every_call_in_turn(name: str, stop: Stop, tmp_path: Path) -> None:
     """Each model call, each tool call, each use of a store; and nothing is done twice."""
-    never, world = run(tmp_path / "never", SCRIPTS[name], {})
+    must_end_as_one_that_never_stopped(SCRIPTS[name], stop, tmp_path)
+
+
+@pytest.mark.parametrize("stop", [FAILURE, INTERRUPT], ids=["failure", "interrupt"])
+@pytest.mark.parametrize(
+    "name", SCRIPTS if os.environ.get("SOAK") else ["three tools in one round"]
+)
+def test_stopped_at_every_call_in_a_shared_home(
+    name: str, stop: Stop, tmp_path: Path, database_url: str
+) -> None:
+    with closing(Database(database_url, "the database of the test")) as database:
+        must_end_as_one_that_never_stopped(SCRIPTS[name], stop, tmp_path, database)
+
+
+def must_end_as_one_that_never_stopped(
+    script: Script, stop: Stop, folder: Path, database: Database | None = None
+) -> None:
+    never, world = run(folder / "never", script, {}, database)
     for place in range(1, world.calls + 1):
-        again, _ = run(tmp_path / f"at{place}", SCRIPTS[name], {place: stop})
+        again, _ = run(folder / f"at{place}", script, {place: stop}, database)
         assert again == never, f"stopped at call {place}"
 
 
@@ -301,7 +338,7 @@ def test_a_journal_that_ends_anywhere(script: Script, cut: float) -> None:
         first = whole.index(b"\n") + 1
         journal.write_bytes(whole[: first + int(cut * (len(whole) - first))])
         kept = _completed(journal.parent)
-        world = World(journal.parent, script, {})
+        world = World(_turns(home), script, {})
         try:
             asyncio.run(_resume(home, world))
         except NotResumableError:

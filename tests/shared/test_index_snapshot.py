@@ -148,6 +148,10 @@ def test_a_worker_follows_what_is_published(
     assert searched.search("submarine")[0].path.endswith("sea.txt")
     runner.invoke(app, ["index", "--delete", str(docs), "--home", str(shared_home)])
     assert searched.search("submarine") == []
+    words = ["collections", "delete", "documents", "--yes", "--home", str(shared_home)]
+    assert runner.invoke(app, words).exit_code == 0
+    with pytest.raises(RetrievalError, match="No index of the collection"):
+        searched.search("submarine")
     searched.close()
 
 

@@ -88,7 +88,7 @@ def delete_collection(
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:
-    """Delete a collection's index. The documents themselves stay.
+    """Delete a collection's index, also for workers. The documents themselves stay.
 
     \b
     unified-flow collections delete manuals
@@ -99,6 +99,7 @@ def delete_collection(
         unknown_collection,
     )
     from unified_flow.retrieval.documents import index_folder
+    from unified_flow.stores import shared_database
 
     folder = index_folder(find_home(home))
     if name not in collection_names(folder):
@@ -106,6 +107,10 @@ def delete_collection(
     if not yes:
         confirm(f"delete the index of {name}")
     delete_collection(folder, name)
+    if (database := shared_database(find_home(home))) is not None:
+        from unified_flow.shared.index_snapshot import withdraw
+
+        withdraw(database, name)
     say_result(as_json, {"deleted": name}, f"deleted {name}; the documents are untouched")
 
 

@@ -159,6 +159,12 @@ class PublishedIndex:
             ).fetchone()
 
 
+def withdraw(database: Database, collection: str) -> None:
+    """Nothing of the collection is published any more; copies that are searched now stay."""
+    query = "DELETE FROM index_snapshots WHERE collection = %s"
+    database.run(lambda connection: connection.execute(query, (collection,)))
+
+
 def _download(snapshot: Snapshot, file: Path, connection: Connection) -> bytes:
     """The SHA-256 of what was written. One chunk at a time, for an index may be large."""
     # A newer one may take its place meanwhile.
