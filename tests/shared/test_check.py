@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +16,13 @@ from freezegun import freeze_time
 from typer.testing import CliRunner
 
 from interventions.queue import queue_at
+from tests.forked import Process
 from tests.servers.pooler import transaction_pooler
+from tests.shared.conftest import LIMIT_S, WORKER
 from tests.shared.test_queue import request
 from unified_flow.cli.app import app
 from unified_flow.shared import database_check
+from unified_flow.shared.database import Database
 
 runner = CliRunner()
 Check = Callable[..., dict[str, Any]]
@@ -128,6 +132,25 @@ def test_a_server_that_takes_no_writes_is_found_out(
     assert "primary" in check(1)["server"]["hint"]
     outcome = runner.invoke(app, ["ask", "What is a turn?", "--home", str(shared_home)])
     assert "unified-flow shared check" in outcome.stderr
+
+
+def test_tables_of_dbos_that_are_missing_and_tables_of_a_newer_version(
+    check: Check, database: Database, shared_home: Path
+) -> None:
+    database.row("UPDATE shared_version SET version_num = '9999' RETURNING 1")
+    assert "install" in check(1)["tables"]["hint"]
+    newer = runner.invoke(app, ["shared", "migrate", "--home", str(shared_home)])
+    assert newer.exit_code == 2
+    assert "at 9999" in newer.stderr
+    database.row("UPDATE shared_version SET version_num = '0001' RETURNING 1")
+    with database.connection() as connection:
+        connection.execute("DROP SCHEMA dbos CASCADE")
+    assert "shared migrate" in check(1)["tables"]["hint"]
+    outcome = Process(
+        [*WORKER, "--home", str(shared_home)], stderr=subprocess.PIPE, text=True
+    ).communicate(timeout=LIMIT_S)
+    assert "unified-flow shared migrate" in outcome[1]
+    assert "Traceback" not in outcome[1]
 
 
 def test_clocks_that_are_minutes_apart_are_said(check: Check, index: None) -> None:

@@ -69,11 +69,15 @@ def check_server(connection: Connection) -> str:
 
 def check_tables(database: Database) -> str:
     found, newest = revisions(database)
+    if found is not None and found > newest:
+        raise ConfigError(f"they are at {found}, not at {newest}", hint="install a newer version")
     if found != newest:
         raise ConfigError(
             "there are no tables" if found is None else f"they are at {found}, not at {newest}",
             hint="unified-flow shared migrate",
         )
+    if database.row("SELECT to_regproc('dbos.enqueue_workflow')") == (None,):
+        raise ConfigError("DBOS's are missing", hint="unified-flow shared migrate")
     return f"at revision {found}"
 
 

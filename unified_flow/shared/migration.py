@@ -33,7 +33,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
                 command.upgrade(config, "head")
             except CommandError as exc:
                 raise ConfigError(
-                    f"the tables in {database.named} were made by a newer version: {exc}",
+                    f"the tables in {database.named}, at {before}, were made by a newer version",
                     hint="install that one",
                 ) from exc
         make_tables(database)

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from interventions.settings import SharedSettings
 from interventions.times import utc_now
+from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Database
 from unified_flow.turns.events import VERSION
 
@@ -57,6 +58,7 @@ def workflow_id(turn_id: int, run: int) -> str:
 def plain_errors(database: Database) -> Iterator[None]:
     """What DBOS and SQLAlchemy say at length of the database is raised as `Database.away` says it,
     and not logged."""
+    from dbos import error
     from sqlalchemy.exc import DBAPIError
 
     log = logging.getLogger("dbos")
@@ -64,6 +66,11 @@ def plain_errors(database: Database) -> Iterator[None]:
     log.setLevel(logging.CRITICAL)
     try:
         yield
+    except error.DBOSInitializationError as exc:
+        raise ConfigError(
+            f"the tables of DBOS in {database.named} are missing, or of an older version",
+            hint="unified-flow shared migrate",
+        ) from exc
     except DBAPIError as exc:
         with database.away():
             raise (exc.orig or exc) from None
@@ -157,9 +164,11 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
 
 
 def _is_cancellation(record: logging.LogRecord) -> bool:
-    """DBOS logs each as a defect. Its error for it is not public."""
-    cause = record.exc_info and record.exc_info[0]
-    return cause is not None and "Cancelled" in cause.__name__
+    """DBOS logs each as a defect."""
+    from dbos import error
+
+    cause = record.exc_info and record.exc_info[1]
+    return isinstance(cause, error.DBOSAwaitedWorkflowCancelledError)
 
 
 def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> list[str]:
