@@ -54,8 +54,8 @@ def init(
     say(f"wrote {target} and {folder / SCHEMA_FILE}")
     if ignored:
         say(f"git ignores {' and '.join(ignored)} now: {folder / '.gitignore'}")
-    note("  what is in force: unified-flow config show")
-    note("  is all there:     unified-flow doctor")
+    note("  every setting:  unified-flow config show")
+    note("  a check of all: unified-flow doctor")
 
 
 def _ignore_state(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from unified_flow.errors import RecipeError
+from unified_flow.lib.text.printable import brief_repr
 from unified_flow.turns import sections
 
 PACKAGED = Path(__file__).with_name("recipes")
@@ -135,14 +136,17 @@ def _split(path: Path, text: str) -> tuple[str, str]:
 
 
 def _misfit(path: Path, head: str, exc: ValidationError) -> RecipeError:
-    first = exc.errors(include_url=False)[0]
+    # A misspelt key first: it is why another one is missing.
+    found = sorted(exc.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    first = found[0]
     key = str(first["loc"][0])
     line = next(
         (n for n, text in enumerate(head.splitlines(), 2) if re.match(rf"\s*{key}\s*=", text)), 1
     )
     known = key in Head.model_fields and first["type"] != "missing"
     hint = "mend that line" if known else f"settings are {', '.join(Head.model_fields)}"
-    return RecipeError(f"{path}:{line}: {key}: {first['msg'].lower()}", hint=hint)
+    given = f", not {brief_repr(first['input'], 40)}" if known else ""
+    return RecipeError(f"{path}:{line}: {key}: {first['msg'].lower()}{given}", hint=hint)
 
 
 def _end(text: str) -> int:
