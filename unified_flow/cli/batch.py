@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,42 +31,32 @@ class BatchQuestion(BaseModel):
     session_id: str | None = None
 
 
-@dataclass(frozen=True)
-class Line:
-    number: int
-    text: str
-
-    def read(self) -> BatchQuestion:
-        """Raises InputError."""
-        if not self.text.startswith("{"):
-            return BatchQuestion(question=self.text)
-        try:
-            return BatchQuestion.model_validate_json(self.text)
-        except ValidationError as exc:
-            raise InputError(
-                f"line {self.number}: {first_mistake(exc)}; a line is a question, or "
-                '{"id"?, "question", "session_id"?}',
-                field="batch",
-            ) from exc
-
-
-def read_lines(path: Path) -> list[Line]:
-    """The lines that ask something. Raises InputError if the file cannot be read as text."""
-    numbered = enumerate(read_text(path, "batch").split("\n"), 1)
-    return [Line(number, line.strip()) for number, line in numbered if line.strip()]
+def _question(number: int, text: str) -> BatchQuestion:
+    """Raises InputError."""
+    if not text.startswith("{"):
+        return BatchQuestion(question=text)
+    try:
+        return BatchQuestion.model_validate_json(text)
+    except ValidationError as exc:
+        raise InputError(
+            f"line {number}: {first_mistake(exc)}; a line is a question, or "
+            '{"id"?, "question", "session_id"?}',
+            field="batch",
+        ) from exc
 
 
 async def answer_all(flow: UnifiedFlow, path: Path, user: str, as_jsonl: bool) -> Code:
     """1 if any line failed, 4 if a failure could not be queued, else 0."""
-    lines = read_lines(path)
+    numbered = enumerate(read_text(path, "batch").split("\n"), 1)
+    lines = [(number, line.strip()) for number, line in numbered if line.strip()]
     flow.services.gate.attended = False
     watched = on_terminal() or (as_jsonl and sys.stderr.isatty())
     codes, waiting = set[Code](), set[str]()
     async with flow:
         refresh_documents(flow, show=watched)
         with progress_bar("answering", show=watched) as progress:
-            for done, line in enumerate(lines, 1):
-                outcome, code = await _answer(flow, line, user)
+            for done, (number, line) in enumerate(lines, 1):
+                outcome, code = await _answer(flow, number, line, user)
                 codes.add(code)
                 waiting |= {own for own in [outcome.get("intervention_id")] if own}
                 _print(outcome, as_jsonl)
@@ -78,11 +67,13 @@ async def answer_all(flow: UnifiedFlow, path: Path, user: str, as_jsonl: bool) -
     return max(codes, default=Code.DONE)
 
 
-async def _answer(flow: UnifiedFlow, line: Line, user: str) -> tuple[dict[str, Any], Code]:
+async def _answer(
+    flow: UnifiedFlow, number: int, line: str, user: str
+) -> tuple[dict[str, Any], Code]:
     session = new_session_id(ONE_QUESTION)
-    head: dict[str, Any] = {"line": line.number}
+    head: dict[str, Any] = {"line": number}
     try:
-        asked = line.read()
+        asked = _question(number, line)
         if asked.id is not None:
             head["id"] = asked.id
         session = asked.session_id or session
