@@ -45,14 +45,9 @@ class JournalReader(TurnReader):
 
     def latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
         """The turns that were begun or went on last, running ones first, then the newest."""
-        return wait_for(self._latest(home, limit))
-
-    async def _latest(self, home: Path, limit: int) -> Sequence[LiveTurn]:
-        marks = await turn_store(home).marks()
+        marks = wait_for(turn_store(home).marks())
         begun = [(mark.written_at, turn_id) for turn_id, mark in marks.items() if mark.size]
-        newest = [
-            await self._turn(home, turn_id) for _, turn_id in sorted(begun)[: -limit - 1 : -1]
-        ]
+        newest = [self.turn(home, turn_id) for _, turn_id in sorted(begun)[: -limit - 1 : -1]]
         found = [turn for turn in newest if turn is not None]
         return sorted(found, key=lambda turn: turn["status"] != "running")
 
@@ -86,17 +81,14 @@ class JournalReader(TurnReader):
 
     def turn(self, home: Path, turn_id: int) -> LiveTurn | None:
         """None for a turn that is not there or whose journal is damaged."""
-        return wait_for(self._turn(home, turn_id))
-
-    async def _turn(self, home: Path, turn_id: int) -> LiveTurn | None:
         turns = turn_store(home)
         known = self._known.get((home, turn_id))
         try:
-            mark = await turns.mark(turn_id)
+            mark = wait_for(turns.mark(turn_id))
             # A turn that seems to run may have lost its process without a trace in the journal.
             if known is not None and known[0] == mark and known[1]["status"] != "running":
                 return known[1]
-            found = await TurnArchive(turns).load_with_events(turn_id, mark)
+            found = wait_for(TurnArchive(turns).load_with_events(turn_id, mark))
             if found is None or mark is None:
                 return None
         except JournalVersionError as exc:
