@@ -55,12 +55,16 @@ def test_all_is_well(check: Check, shared_home: Path, index: None) -> None:
 
 
 def test_a_pooler_by_transactions_is_found_out(
-    check: Check, database_url: str, monkeypatch: pytest.MonkeyPatch
+    check: Check, database_url: str, shared_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also by a worker, which would wait for ever for locks that others hold in its name."""
     monkeypatch.setattr(database_check, "NOTIFIED_WITHIN_S", 1.0)
     with transaction_pooler(database_url) as url:
         monkeypatch.setenv("FLOW_DATABASE_URL", url)
         found = check(1)
+        worker = runner.invoke(app, ["worker", "--home", str(shared_home)])
+    assert worker.exit_code == 2
+    assert "session pooling" in worker.stderr
     for name in ("session", "notifications"):
         assert not found[name]["ok"]
         assert "session pooling" in found[name]["hint"]

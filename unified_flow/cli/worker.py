@@ -44,12 +44,14 @@ def worker(
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.lib.threads import wait_for
     from unified_flow.shared import workflows
+    from unified_flow.shared.database_check import check_session
     from unified_flow.shared.presence import Presence, workers_of
     from unified_flow.shared.turn_store import PostgresTurnStore
     from unified_flow.turns.events import this_process
     from unified_flow.worker import Worker
 
     workers_of(database)  # DBOS would say at length that there are no tables
+    check_session(database.connect)
     place = find_home(home)
     settings = settings_of(place, SharedSettings)
     settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)

@@ -176,8 +176,9 @@ class Database:
             state = getattr(exc, "sqlstate", None)
             shown = str(exc).partition("FATAL:")[2].strip().partition("\n")[0]
             shown = shown or f"{type(exc).__name__}{f', SQLSTATE {state}' if state else ''}"
+            verb = "used" if state else "reached"
             raise DatabaseAwayError(
-                f"{self.named} cannot be reached ({shown})",
+                f"{self.named} cannot be {verb} ({shown})",
                 hint="is the server running, and the URL right? unified-flow shared check tries it",
             ) from None
 
