@@ -39,6 +39,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end: no later collection of garbage looks at it."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)  # each app of a terminal makes as much of what is kept as of garbage
     gc.enable()
 
 

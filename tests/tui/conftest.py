@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from interventions import InterventionQueue
 from interventions.times import utc_now
@@ -38,6 +41,22 @@ def monitor(home: Path) -> Callable[..., Monitor]:
         return Monitor(source, source.read(), clock)
 
     return make
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _each_style_is_parsed_once() -> Iterator[None]:
+    """Textual keeps what it has parsed for as long as an app: as many apps as tests parse alike."""
+    parse, parsed = Stylesheet._parse_rules, {}
+
+    def once(sheet: Stylesheet, css: str, **given: Any) -> list[RuleSet]:
+        key = (css, *given.items(), *sheet._variables.items())
+        if key not in parsed:
+            parsed[key] = parse(sheet, css, **given)
+        return parsed[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", once)
+        yield
 
 
 @pytest.fixture(autouse=True)
