@@ -1,7 +1,8 @@
-"""What holds after any sequence of operations, of any storage."""
+"""What holds after any sequence of operations, of any storage; SOAK=1 tries ten times as many."""
 
 from __future__ import annotations
 
+import os
 import string
 import tempfile
 from collections import Counter
@@ -31,6 +32,7 @@ from tests.unit.interventions.memory_store import MemoryStore
 from unified_flow.shared.database import Database
 from unified_flow.shared.queue_store import QueueStore
 
+LONG = 10 if os.environ.get("SOAK") else 1
 SIZE, SESSION, ERROR = 8, 3, 4
 TABLES = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'intervention%'"
 
@@ -196,13 +198,13 @@ def _database(database_url: str) -> Iterator[None]:
         yield
 
 
-machine_settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+machine_settings = settings(max_examples=60 * LONG, stateful_step_count=30, deadline=None)
 TestMemory = QueueMachine.TestCase
 TestMemory.settings = machine_settings
 TestFile = FileQueueMachine.TestCase
-TestFile.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestFile.settings = settings(max_examples=15 * LONG, stateful_step_count=25, deadline=None)
 TestPostgres = pytest.mark.usefixtures("_database")(PostgresQueueMachine.TestCase)
-TestPostgres.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+TestPostgres.settings = settings(max_examples=10 * LONG, stateful_step_count=25, deadline=None)
 
 ENTRY = complete(
     {
