@@ -29,7 +29,7 @@ from tests.concurrency.kill_worker import ROOM
 SOAK = bool(os.environ.get("SOAK"))
 KILLS = int(os.environ.get("SOAK_KILLS", "10000")) if SOAK else 500
 BETWEEN = 6 if SOAK else 4  # one more than are acknowledged between two kills at the most
-WORKERS = 4
+WORKERS, AT_ONCE = 4, 2  # of so many so many are killed at a time
 
 
 class Killed:
@@ -58,13 +58,13 @@ class Killed:
         with worker.stdout as lines:
             self.told += (json.loads(line) for line in lines if line.endswith("\n"))
 
-    def kill_one(self) -> None:
+    def kill(self) -> None:
         goal, deadline = len(self.told) + self._chance.randrange(BETWEEN), time.monotonic() + 60
         while len(self.told) < goal and time.monotonic() < deadline:
             time.sleep(self._chance.random() * 0.003)
-        victim = self._chance.randrange(WORKERS)
-        self._end(self._workers[victim])
-        self._workers[victim] = self._start()
+        for victim in self._chance.sample(range(WORKERS), AT_ONCE):
+            self._end(self._workers[victim])
+            self._workers[victim] = self._start()
 
     def end(self) -> None:
         for worker in self._workers:
@@ -84,8 +84,8 @@ def everything(queue: InterventionQueue) -> dict[str, Entry]:
 def test_nothing_acknowledged_is_lost_and_nothing_happens_by_half(home: Path) -> None:
     chance = random.Random(11)
     killed = Killed(home, chance)
-    for _ in range(KILLS):
-        killed.kill_one()
+    for _ in range(KILLS // AT_ONCE):
+        killed.kill()
     killed.end()
     queue = InterventionQueue(home, max_size=ROOM)
     queue.store.read()  # raises if it lacks what was acknowledged

@@ -39,6 +39,7 @@ import psycopg
 
 from interventions.entry import is_open, turns_of
 from interventions.queue import queue_at
+from tests import forked
 from tests.answers import DRAFT
 from tests.servers.model_server import Connection, ModelServer, answer, status
 from tests.servers.postgres import crashed, new_database, postgres_server
@@ -98,7 +99,8 @@ class Program:
 
     def start(self) -> None:
         with (self.home / "stderr.txt").open("a") as errors:
-            process = subprocess.Popen(
+            begun = forked.Process if self.source == ROOT else subprocess.Popen
+            process = begun(
                 [sys.executable, "-m", "unified_flow", *self.words, "--home", str(self.home)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -234,7 +236,7 @@ class Cluster:
 
     def command(self, *words: str, code: int | None = 0) -> str:
         """A command in a home of its own, as from an engineer's machine."""
-        ran = subprocess.run(
+        ran = forked.run(
             [sys.executable, "-m", *words, "--home", str(self.office)],
             capture_output=True,
             text=True,
