@@ -7,10 +7,11 @@ hundred times.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,6 +31,15 @@ from tests.tui.seen import rows, triage
 pytestmark = pytest.mark.anyio
 SOAK = bool(os.environ.get("SOAK"))
 SECONDS = 60.0 if SOAK else 6.0
+
+
+@pytest.fixture(autouse=True)
+def _garbage_goes_soon() -> Iterator[None]:
+    """As in a monitor, for memory is measured."""
+    usual = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*usual)
 
 
 async def _key_to_paint_s(pilot: Pilot[Any], key: str) -> float:
