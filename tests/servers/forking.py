@@ -1,6 +1,6 @@
 """A process that has our commands loaded and forks one for each request, until its end of the
-socket is closed. It has one thread and has run nothing, so that what it forks begins as one that
-Python starts does: with its own arguments, environment, folder, standard streams and end.
+socket is closed. It has one thread and has run none of them, so that what it forks begins as one
+that Python starts does: with its own arguments, environment, folder, standard streams and end.
 
 A request is one message: the JSON of {"words", "cwd", "env", "new_session"}, the words being those
 after `python`, with four descriptors: standard input, output and error, and the socket that is told
@@ -28,6 +28,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
+from unified_flow.lib.text.language import language_of
+from unified_flow.lib.text.lexicon import lexicons
+
 OURS = ("unified_flow", "interventions", "monitor")
 THEIRS = ("_pytest.terminal", "trustme", "uvicorn.protocols.http.h11_impl")
 MESSAGE_BYTES = 200_000
@@ -42,6 +45,9 @@ def load() -> None:
         importlib.import_module(name)
     for plugin in importlib.metadata.entry_points(group="pytest11"):
         plugin.load()
+    # What is computed once in a process, and costs as much as the rest of a turn.
+    lexicons()
+    language_of("What is it?")
     gc.collect()
     gc.freeze()
 
