@@ -230,18 +230,16 @@ class TurnArchive:
                 index.keep(turn, mark)
                 if turn.status in ("queued", "running") or not turn.persist:
                     passing.append(turn_id)
-            # One whose number alone is taken is just being begun, or never was.
-            elif await self._was_emptied(turn_id):
+            # One whose number alone is taken is just being begun, or never was. A power cut, or a
+            # hand, leaves a journal without its first line that nobody writes.
+            elif (
+                mark.size == 0
+                and not await self.store.is_held(turn_id)
+                and await self.store.mark(turn_id) == mark
+            ):
                 unreadable[turn_id] = str(await self.no_such_turn(turn_id))
         index.drop(gone)
         return passing
-
-    async def _was_emptied(self, turn_id: int) -> bool:
-        """A power cut, or a hand: a journal without its first line that no process writes."""
-        with suppress(OSError):
-            mark = await self.store.mark(turn_id)
-            return mark is not None and mark.size == 0 and not await self.store.is_held(turn_id)
-        return False
 
     async def page(self, turn_id: int) -> str:
         """The turn for reading, from its journal: like `context.md`, for a killed turn too, and
