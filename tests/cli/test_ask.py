@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -195,6 +196,18 @@ def test_bad_input_is_one_clear_line(kind: str, home: Path) -> None:
     assert len([line for line in said if line]) == 1
     assert not (home / "shared_state" / "turns").exists()
     assert not (home / "shared_state" / "intervention_queue.json").exists()
+
+
+def test_a_question_may_come_over_a_socket_as_from_an_ssh_server(home: Path, docs: Path) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.sendall(b"What is a topic?\n")
+        here.shutdown(socket.SHUT_WR)
+        command = [sys.executable, "-m", "unified_flow", "ask", "-", "--docs", str(docs)]
+        done = forked.run(
+            [*command, "--home", str(home)], stdin=there, capture_output=True, text=True, check=True
+        )
+    assert "topic" in done.stdout
 
 
 def test_a_script_gets_its_object_also_for_bad_input(home: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import unicodedata
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -121,12 +123,16 @@ def new_session_id(beginning: str = "session_") -> str:
 
 def read_text(path: Path, field: str) -> str:
     """Of standard input for `-`. Raises InputError for what cannot be read as UTF-8."""
-    path = Path("/dev/stdin") if path == Path("-") else path
+    is_stdin = path == Path("-")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        # Standard input may be a socket, which /dev/stdin cannot open.
+        source = os.fdopen(os.dup(0), "rb") if is_stdin else path.open("rb")
+        with TextIOWrapper(source, "utf-8-sig") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
-        raise InputError(f"{path} cannot be read: {reason}", field=field) from exc
+        name = "standard input" if is_stdin else path
+        raise InputError(f"{name} cannot be read: {reason}", field=field) from exc
 
 
 def first_mistake(exc: ValidationError) -> str:
