@@ -15,7 +15,7 @@ from interventions.home import find_home
 from interventions.plaintext import one_line
 from unified_flow.cli import options
 from unified_flow.cli.documents import refresh_documents
-from unified_flow.cli.terminal import progress_bar, say_object
+from unified_flow.cli.terminal import progress_bar, say_list, say_object
 from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
@@ -126,18 +126,14 @@ def list_runs(
     from unified_flow.evaluation.runs import load, names
 
     root = evaluations(home)
-    rows = []
+    rows, lines = [], []
     for each in names(root)[-limit:]:
         spec, answers = load(root, each)
         right = summary(answers.values())["measures"].get("right", {}).get("value")
         rows.append({"run": each, "model": spec.model, "answered": len(answers), "right": right})
-    if as_json:
-        say_object({"runs": rows})
-    elif not rows:
-        say("no runs yet: unified-flow eval run DATASET")
-    for row in [] if as_json else rows:
-        right = "" if row["right"] is None else f"right {row['right']:.3f}"
-        say(f"{row['run']}  {row['answered']} questions  {right}  {row['model']}")
+        share = "" if right is None else f"right {right:.3f}"
+        lines.append(f"{each}  {len(answers)} questions  {share}  {spec.model}")
+    say_list(as_json, {"runs": rows}, lines, "no runs yet: unified-flow eval run DATASET")
 
 
 def show(

@@ -13,9 +13,10 @@ from typer import Argument, Option
 from interventions.cli.terminal import Code, note, say
 from interventions.errors import NotFoundError
 from interventions.home import find_home
+from interventions.plaintext import fit, one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.terminal import beginning, say_object
+from unified_flow.cli.terminal import beginning, say_list, say_object
 from unified_flow.turns.input_checks import checked_user
 
 if TYPE_CHECKING:
@@ -52,15 +53,14 @@ def list_rules(
     store = _store(home)
     one = store.rules(checked_user(user)) if user is not None else None
     found = store.all_rules() if user is None else [one] if one is not None else []
-    if as_json:
-        say_object({"rules": [each.as_row() for each in found]})
-    elif not found:
-        note("no rules yet: unified-flow rules add spam 'buy now'")
-    for each in found if not as_json else []:
-        say(f"{each.user_id}: {_switches(each)}")
+    lines = []
+    for each in found:
+        lines.append(f"{each.user_id}: {_switches(each)}")
         for rule in each.rules():
             person = "  (goes to a person)" if rule.escalates else ""
-            say(f"  {rule.kind:<8}  {rule.text}{person}")
+            lines.append(f"  {rule.kind:<8}  {rule.text}{person}")
+    rows = [each.as_row() for each in found]
+    say_list(as_json, {"rules": rows}, lines, "no rules yet: unified-flow rules add spam 'buy now'")
 
 
 def add(
@@ -266,12 +266,11 @@ def list_decisions(
     """
     whose = checked_user(user) if user is not None else None
     found = _store(home).decisions(limit=limit or options.ALL, user_id=whose, decision=decision)
-    if as_json:
-        say_object({"decisions": [each.as_shown() for each in found]})
-    elif not found:
-        note("no decisions yet")
-    for each in found if not as_json else []:
+    lines = []
+    for each in found:
         at = f"{each.created_at:%Y-%m-%d %H:%M}"
-        head = f"{at}  {each.decision:<8}  {beginning(each.user_id, 16):<16}  "
-        rule = f"{beginning(each.matched_rule or each.outcome, 28):<28}"
-        say(f"{head}{rule}  {beginning(redact_text(each.message_text), 50)}")
+        head = f"{at}  {each.decision:<8}  {fit(one_line(each.user_id), 16)}  "
+        rule = fit(one_line(each.matched_rule or each.outcome), 28)
+        lines.append(f"{head}{rule}  {beginning(redact_text(each.message_text), 50)}")
+    rows = [each.as_shown() for each in found]
+    say_list(as_json, {"decisions": rows}, lines, "no decisions yet")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from interventions.cli.terminal import note, say
+from interventions.cli.terminal import say
 from interventions.errors import NotFoundError
 from interventions.home import find_home
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
-from unified_flow.cli.terminal import say_object, say_result
+from unified_flow.cli.terminal import say_list, say_object, say_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,15 +32,14 @@ def list_memories(
     unified-flow memory list --user anna --json
     """
     records = _store(home).all(user)[-limit:]
-    if as_json:
-        say_object({"user": user, "memories": [_row(record) for record in records]})
-    elif not records:
-        note(f"nothing is remembered of {user}: unified-flow memory add '…'")
-    for record in records if not as_json else ():
+    lines = []
+    for record in records:
         made = f"{record.created_at:%Y-%m-%d}" if record.created_at else " " * 10
         turn = f"  (turn {record.turn_id})" if record.turn_id else ""
         text = " ".join(redact_text(record.text).split())
-        say(f"{record.id:<8} {made}  {text}{turn}")
+        lines.append(f"{record.id:<8} {made}  {text}{turn}")
+    found = {"user": user, "memories": [_row(record) for record in records]}
+    say_list(as_json, found, lines, f"nothing is remembered of {user}: unified-flow memory add '…'")
 
 
 def add(

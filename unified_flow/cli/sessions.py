@@ -17,7 +17,7 @@ from interventions.home import find_home, replace_private, state_folder
 from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
-from unified_flow.cli.terminal import beginning, counted, say_object
+from unified_flow.cli.terminal import beginning, counted, say_list, say_object
 from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,14 +53,13 @@ def list_sessions(
         if everything or each.turns > 1 or not each.session_id.startswith(ONE_QUESTION)
     )
     found = list(islice(wanted, limit or None))
-    if as_json:
-        say_object({"sessions": redact([asdict(s) for s in found])})
-    elif not found:
-        note("no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME")
-    for each in found if not as_json else []:
+    lines = []
+    for each in found:
         word = "turn " if each.turns == 1 else "turns"
         head = f"{each.session_id:<24} {each.last_at[:16]}  {each.turns:>3} {word}  "
-        say(head + beginning(redact_text(each.opening), 60))
+        lines.append(head + beginning(redact_text(each.opening), 60))
+    nothing = "no sessions yet: unified-flow chat, or unified-flow ask '…' --session NAME"
+    say_list(as_json, {"sessions": redact([asdict(each) for each in found])}, lines, nothing)
 
 
 def show_session(

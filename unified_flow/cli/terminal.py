@@ -6,11 +6,11 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from interventions.cli.terminal import say, width
+from interventions.cli.terminal import note, say, width
 from interventions.plaintext import fit, one_line
 
 _ITEM = re.compile(r" *(?:\d+\.|[-*]) +| +")
@@ -24,6 +24,16 @@ def say_object(value: Any) -> None:
 def say_result(as_json: bool, value: Any, text: str) -> None:
     """What a command did: for a script the object, for a person a line."""
     say_object(value) if as_json else say(text)
+
+
+def say_list(as_json: bool, value: Any, lines: Sequence[str], nothing: str) -> None:
+    """A list: for a script the object, for a person its lines, or that there is `nothing` yet."""
+    if as_json:
+        say_object(value)
+    elif lines:
+        say("\n".join(lines))
+    else:
+        note(nothing)
 
 
 def on_terminal() -> bool:

@@ -15,7 +15,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.sessions import session_named
-from unified_flow.cli.terminal import beginning, counted, say_object, say_result
+from unified_flow.cli.terminal import beginning, counted, say_list, say_object, say_result
 from unified_flow.config.tool_names import MEMORY_CREATE
 
 if TYPE_CHECKING:
@@ -112,14 +112,13 @@ def list_grants(as_json: options.AsJson = False, home: options.Home = None) -> N
     unified-flow grants list --json
     """
     rows = [grant.model_dump(mode="json") for grant in _store(home).all()]
-    if as_json:
-        say_object({"grants": rows})
-    elif not rows:
-        note("nothing was allowed on a terminal or by a resolution")
-    for row in rows if not as_json else []:
+    lines = []
+    for row in rows:
         scope = f"session {row['session_id']}" if row["session_id"] else "always"
         hosts = f"  for {', '.join(row['hosts'])}" if row["hosts"] else ""
-        say(f"{row['tool']}  {scope}{hosts}  by {row['by']}, {row['at'][:10]}")
+        lines.append(f"{row['tool']}  {scope}{hosts}  by {row['by']}, {row['at'][:10]}")
+    nothing = "nothing was allowed on a terminal or by a resolution"
+    say_list(as_json, {"grants": rows}, lines, nothing)
 
 
 def delete_grants(
