@@ -57,14 +57,12 @@ class RankedSentence:
     probability: float
 
 
-def rank(
-    question: ParsedQuestion, excerpts: Sequence[Excerpt], weights: Mapping[str, float] = SENTENCE
-) -> list[RankedSentence]:
+def rank(question: ParsedQuestion, excerpts: Sequence[Excerpt]) -> list[RankedSentence]:
     """Best first; a tie keeps the order of the passages."""
     context = question_context(question, excerpts)
     measured = measure(context, excerpts)
     values = [
-        sum(weights[name] * value for name, value in found.items()) for _, _, found in measured
+        sum(SENTENCE[name] * value for name, value in found.items()) for _, _, found in measured
     ]
     top = max(values, default=0.0)
     odds = [math.exp(value - top) for value in values]
@@ -246,10 +244,10 @@ def _presence(terms: Iterable[str], known: frozenset[str], weights: Mapping[str,
     return found / total if total else 0.0
 
 
-def answerability(best: RankedSentence, weights: Mapping[str, float] = ANSWERABLE) -> float:
+def answerability(best: RankedSentence) -> float:
     """The probability that the passages hold an answer."""
     found = answerability_features(best)
-    value = weights["bias"] + sum(weights[name] * found[name] for name in found)
+    value = ANSWERABLE["bias"] + sum(ANSWERABLE[name] * found[name] for name in found)
     return 1 / (1 + math.exp(-value))
 
 
