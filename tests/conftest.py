@@ -35,6 +35,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.disable()  # collecting thousands of tests makes no garbage
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first, so that at the end no worker is left alone with one."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays until the end: no later collection of garbage looks at it."""
     gc.collect()

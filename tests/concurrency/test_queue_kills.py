@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interventions import InterventionQueue
 from interventions.doctor import examine
 from interventions.entry import Entry, is_open
@@ -81,6 +83,7 @@ def everything(queue: InterventionQueue) -> dict[str, Entry]:
     return {entry["id"]: entry for entry in (*queue.history(), *queue.entries())}
 
 
+@pytest.mark.long
 def test_nothing_acknowledged_is_lost_and_nothing_happens_by_half(home: Path) -> None:
     chance = random.Random(11)
     killed = Killed(home, chance)

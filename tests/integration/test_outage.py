@@ -14,6 +14,7 @@ OUTAGE = Path(__file__).parents[2] / "benchmarks/outage.py"
 REQUESTS = 48
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("full", [False, True])
 def test_no_turn_of_an_outage_is_lost_or_done_twice(full: bool) -> None:
     """With `full` no failure finds room in the queue, until others are dismissed."""

@@ -72,6 +72,7 @@ def _long_past(queue: InterventionQueue, home: Path, count: int) -> None:
             journal.write(json.dumps({**line, "id": own}) + "\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("tab", "archived"), [("1", 5000), ("2", 5000)])
 async def test_twenty_changes_a_second(
     queue: InterventionQueue,

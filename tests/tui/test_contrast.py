@@ -57,6 +57,7 @@ def _luminance(color: Color) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("theme", ["dark", "light"])
 async def test_every_style_on_every_screen(
     queue: InterventionQueue, monitor: Make, theme: str
