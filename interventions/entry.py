@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from types import NoneType
-from typing import Annotated, Any, TypedDict, cast, get_args, get_type_hints
+from typing import Annotated, Any, TypedDict, cast
 
 from interventions.errors import ArgumentError
 from interventions.plaintext import one_line
@@ -274,21 +273,19 @@ def _merged(row: dict[str, Any]) -> dict[str, Any]:
     return converted
 
 
+# By the text of an annotation: to make types of all of them takes longer than to read a queue.
 _Converter = Callable[[Any], Any]
-_CONVERTER_OF: dict[Any, _Converter] = {str: _text, Moment: _moment, int: _number}
-_CONVERTER_OF |= {dict[str, Any]: _object, Sample: _object, list[int]: _numbers}
-_CONVERTER_OF |= {list[Resolution]: _rows, list[MergedFailure]: _merged_rows}
+_CONVERTER_OF: dict[str, _Converter] = {"str": _text, "Moment": _moment, "int": _number}
+_CONVERTER_OF |= {"dict[str, Any]": _object, "Sample": _object, "list[int]": _numbers}
+_CONVERTER_OF |= {"list[Resolution]": _rows, "list[MergedFailure]": _merged_rows}
+_PLAIN = {"str": str, "Sample": dict, "dict[str, Any]": dict}
 
 
 def _fields(of: type) -> list[tuple[str, type | None, _Converter]]:
     """(name, type that is taken as it is, what converts another) of each field."""
-    found: list[tuple[str, type | None, _Converter]] = []
-    for name, hint in get_type_hints(of, include_extras=True).items():
-        parts = get_args(hint)
-        kind = next(part for part in parts if part is not NoneType) if NoneType in parts else hint
-        plain = {str: str, Sample: dict, dict[str, Any]: dict}.get(kind)
-        found.append((name, plain, _CONVERTER_OF[kind]))
-    return found
+    written = ((name, hint.__forward_arg__) for name, hint in of.__annotations__.items())
+    kinds = ((name, text.removesuffix(" | None")) for name, text in written)
+    return [(name, _PLAIN.get(kind), _CONVERTER_OF[kind]) for name, kind in kinds]
 
 
 _FIELDS, _ROW_FIELDS = _fields(Entry), _fields(MergedFailure)
