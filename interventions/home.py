@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 HOME_VARIABLE = "UNIFIED_FLOW_HOME"
-SETTINGS_FILE = "unified_flow.toml"
+SETTINGS_FILE, PROJECT_FILE = "unified_flow.toml", "pyproject.toml"
 STATE_FOLDER, LOG_FOLDER = "shared_state", "logs"
 PRIVATE_FOLDER_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
@@ -45,6 +45,11 @@ def find_home(explicit: Path | str | None = None) -> Path:
         if (folder / SETTINGS_FILE).is_file() or (folder / STATE_FOLDER).is_dir():
             return folder
     return here
+
+
+def settings_files(home: Path) -> list[Path]:
+    """Those that may hold settings for it, the first one first."""
+    return [path for path in (home / SETTINGS_FILE, home / PROJECT_FILE) if path.is_file()]
 
 
 def kept_in(folder: str) -> frozenset[str]:

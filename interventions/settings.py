@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from interventions.entry import MOST
 from interventions.errors import ArgumentError, SettingsError, expect
-from interventions.home import SETTINGS_FILE
+from interventions.home import PROJECT_FILE, settings_files
 from interventions.times import earlier, to_text
 
 if TYPE_CHECKING:
@@ -121,12 +121,8 @@ def settings_of(home: Path, kind: type[_Table]) -> _Table:
 def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
     """The file that rules `home`, if there is one, and all that is set in it. Raises SettingsError
     for what is meant for us and broken."""
-    for path, keys in (
-        (home / SETTINGS_FILE, ()),
-        (home / "pyproject.toml", ("tool", "unified_flow")),
-    ):
-        if not path.is_file():
-            continue
+    for path in settings_files(home):
+        keys = ("tool", "unified_flow") if path.name == PROJECT_FILE else ()
         # Most homes have no file, and then nothing need be loaded to read one.
         import tomllib
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -11,7 +12,7 @@ from typer import Argument, Option
 
 from interventions.cli.terminal import note
 from interventions.errors import NotFoundError, QueueError
-from interventions.home import find_home
+from interventions.home import find_home, settings_files
 from interventions.plaintext import one_line
 
 if TYPE_CHECKING:
@@ -168,13 +169,21 @@ def the_queue(home: Path | None) -> InterventionQueue:
     return queue_at(the_home(home))
 
 
+def _is_shared(home: Path) -> bool:
+    """Whether a database keeps its queue. Most homes set nothing: then nothing is loaded for it."""
+    if not settings_files(home) and "UNIFIED_FLOW_SHARED__DATABASE_URL_ENV" not in os.environ:
+        return False
+    from interventions.settings import SharedSettings, settings_of
+
+    return bool(settings_of(home, SharedSettings).database_url_env)
+
+
 def read_entries(home: Path | None) -> list[Entry]:
     """The entries; those of the file without loading what writing needs."""
-    from interventions.settings import SharedSettings, settings_of
     from interventions.storage.queue_file import read_checked
 
     place = the_home(home)
-    state = None if settings_of(place, SharedSettings).database_url_env else read_checked(place)
+    state = None if _is_shared(place) else read_checked(place)
     if state is None:
         from interventions.storage.file_store import store_at  # late: it loads SQLite
 
