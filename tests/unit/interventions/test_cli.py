@@ -632,10 +632,13 @@ def test_list_loads_nothing_that_reading_does_not_need(home: Path, queue, make) 
         "try: app(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         "heavy = 'pydantic rich textual httpx filelock unified_flow monitor asyncio fastapi'\n"
+        "heavy += ' sqlite3 interventions.settings'\n"
         "print([name for name in heavy.split() if name in sys.modules])"
     )
     words = [sys.executable, "-c", code, "list", "--home", str(home)]
-    answer = subprocess.run(words, capture_output=True, text=True, check=True)
+    # The first one looks whether anything was lost, and notes what it saw.
+    for _ in range(2):
+        answer = subprocess.run(words, capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"
 
 
