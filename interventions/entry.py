@@ -357,8 +357,10 @@ def was_resolved(entry: Entry) -> bool:
     return bool(entry.get("resolved_at")) or any(row.get("kind") == "resolved" for row in rows)
 
 
-def fingerprints(entry: Entry) -> set[str]:
-    """Its own and those of what was merged into it."""
+def fingerprints(entry: Entry, *, resolved: bool = False) -> set[str]:
+    """Its own and those of what was merged into it; with `resolved` none if it never was."""
+    if resolved and not was_resolved(entry):
+        return set()
     own = {entry.get("fingerprint") or ""}
     return (own | {row.get("fingerprint") or "" for row in entry.get("merged") or ()}) - {""}
 

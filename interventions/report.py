@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 from xml.etree.ElementTree import Element, tostring
 
-from interventions.entry import (
-    SEVERITIES,
-    Entry,
-    closed_at,
-    fingerprints,
-    is_open,
-    turns_needed,
-    turns_of,
-    was_resolved,
-)
+from interventions.entry import SEVERITIES, Entry, closed_at, fingerprints, turns_needed, turns_of
 from interventions.health import Cause, Health, Trends, Window
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import WHOLE, redact
@@ -82,8 +73,10 @@ def report(queue: InterventionQueue, window: Window, now: datetime | None = None
 
 def _blocked_by(fingerprint: str, entries: Iterable[Entry]) -> set[int]:
     """The turns that failed so, and whose entries are open."""
-    turns: set[int] = set()
-    for entry in filter(is_open, entries):
+    turns = set[int]()
+    for entry in entries:
+        if closed_at(entry):
+            continue
         if entry["fingerprint"] == fingerprint:
             turns |= set(turns_of(entry)) - set(turns_of_others(entry))
         for row in entry["merged"]:
@@ -93,7 +86,7 @@ def _blocked_by(fingerprint: str, entries: Iterable[Entry]) -> set[int]:
 
 
 def _fix(fingerprint: str, entries: Iterable[Entry]) -> str | None:
-    past = [e for e in entries if was_resolved(e) and fingerprint in fingerprints(e)]
+    past = [entry for entry in entries if fingerprint in fingerprints(entry, resolved=True)]
     return known_fix(max(past, key=closed_at)) if past else None
 
 

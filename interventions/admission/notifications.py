@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from threading import Thread
 from typing import Any
 
@@ -80,8 +81,8 @@ def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
         subprocess.run(
             [sys.executable, "-m", "interventions.admission.notifications"],
             input=json.dumps(task).encode(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
             timeout=START_TIMEOUT_S,
             check=True,
         )
@@ -112,13 +113,9 @@ def deliver(task: dict[str, Any]) -> list[str]:
 def _run(command: str, message: dict[str, Any], timeout_s: float) -> str:
     try:
         words = shlex.split(command)
+        # Its own group, so that what it started ends with it.
         process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            # Its own group, so that what it started ends with it.
-            start_new_session=True,
+            words, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
     except (OSError, ValueError, IndexError) as error:
         return f"the command {redact_text(command, 200)!r} cannot be started: {error}"

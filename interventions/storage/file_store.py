@@ -293,7 +293,7 @@ class FileStore(History):
             gone = state is None and (self.knows_any() or self.damaged_files())
         except errors.StorageError:
             # What the logs would say of it is not known; what is there is shown all the same.
-            used = self._archive.exists() or self._journal.exists() or self.knows_any(files=())
+            used = self._archive.exists() or self._journal.exists() or self.knows_any(read_on=False)
             if present or not used:
                 return None
             raise

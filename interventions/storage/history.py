@@ -18,15 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from interventions import home as places
-from interventions.entry import (
-    Entry,
-    Transition,
-    complete,
-    fingerprints,
-    severity_rank,
-    short_id,
-    was_resolved,
-)
+from interventions.entry import Entry, Transition, complete, fingerprints, severity_rank, short_id
 from interventions.settings import RetentionSettings
 from interventions.storage import jsonl
 from interventions.storage.queue_file import TurnsByFailure, is_transition, reading
@@ -86,8 +78,11 @@ class History:
         self._index = _Index(places.history_index(home))
 
     def catch_up(self) -> None:
-        """Index what is new of the archive: before the lock is taken, rather than under it."""
+        """Index what is new of the archive: before the lock is taken, rather than under it. What
+        is asked of it just after need not look at the index for that again."""
+        mark = places.mark_of(self._archive)
         self._archive_rows("SELECT 1")
+        self._index.seen = {self._archive: mark}
 
     # The archive
 
@@ -148,7 +143,7 @@ class History:
 
     def dropped_by_reason(self) -> Counter[str]:
         sql = "SELECT reason, count(*) FROM failure WHERE admission = 'dropped' GROUP BY 1"
-        return Counter(dict(self._rows(sql, files=self._files("emergency_"))))
+        return Counter(dict(self._rows(sql, marks=self._marks("emergency_"))))
 
     def admitted(self) -> Counter[str]:
         """How many failures were accepted, merged and counted."""
@@ -177,12 +172,12 @@ class History:
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         sql = "SELECT log, at, length FROM failure WHERE holder IS NULL ORDER BY severity, created"
-        rows = self._rows(sql, files=self._files("emergency_"))
+        rows = self._rows(sql, marks=self._marks("emergency_"))
         return len(rows), self._logged(rows)
 
     def waiting_turns(self) -> set[int]:
         sql = "SELECT turns FROM failure WHERE holder IS NULL"
-        rows = self._rows(sql, files=self._files("emergency_"))
+        rows = self._rows(sql, marks=self._marks("emergency_"))
         return {turn for (turns,) in rows for turn in _numbers(turns)}
 
     def turns_by_failure(self, intervention_id: str) -> TurnsByFailure:
@@ -221,9 +216,10 @@ class History:
         kept = (name for name, closed_at in rows if not closed_at or closed_at >= kept_from)
         return sorted(name for name in kept if name not in present)
 
-    def knows_any(self, *, files: Sequence[Path] | None = None) -> bool:
-        """Whether an entry was ever acknowledged here; `files` are what is read to know it."""
-        return bool(self._rows("SELECT 1 FROM entry LIMIT 1", files=files))
+    def knows_any(self, *, read_on: bool = True) -> bool:
+        """Whether an entry was ever acknowledged here, as far as the files or the index alone know
+        of it."""
+        return bool(self._rows("SELECT 1 FROM entry LIMIT 1", marks=None if read_on else {}))
 
     def _kept(self, keep: RetentionSettings) -> tuple[str, list[Place], int]:
         """What was closed before which moment goes, where the others' lines are, how many go."""
@@ -238,56 +234,58 @@ class History:
     # Reading
 
     def _rows(
-        self, sql: str, *arguments: object, files: Sequence[Path] | None = None
+        self, sql: str, *arguments: object, marks: Mapping[Path, Mark | None] | None = None
     ) -> list[tuple[Any, ...]]:
-        """What the index answers once it knows these files, or all."""
+        """What the index answers once it knows these files as they are now, or all."""
         with reading(self._archive.parent):
-            files = self._files() if files is None else files
+            marks = self._marks() if marks is None else marks
             # An index outlives the files that it was made of.
-            if not (any(map(places.mark_of, files)) or self._index.path.exists()):
+            if not (any(marks.values()) or self._index.path.exists()):
                 return []
             while True:
                 try:
-                    return self._caught_up(files).execute(sql, arguments).fetchall()
+                    return self._caught_up(marks).execute(sql, arguments).fetchall()
                 except sqlite3.Error as error:
                     if not self._index.start_anew(error):
                         raise
 
     def _archive_rows(self, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
         """Asked by every put: a look at the logs would cost more than the put."""
-        known = places.mark_of(self._archive) is not None
-        return self._rows(sql, *arguments, files=(self._archive,)) if known else []
+        mark = places.mark_of(self._archive)
+        return self._rows(sql, *arguments, marks={self._archive: mark}) if mark else []
 
-    def _files(self, logs: str = "") -> list[Path]:
-        """With the logs whose names begin so."""
+    def _marks(self, logs: str = "") -> dict[Path, Mark | None]:
+        """Of the files, with the logs whose names begin so."""
         with reading(self._logs):
-            return [*places.error_logs(self._home, logs), self._journal, self._archive]
+            files = (*places.error_logs(self._home, logs), self._journal, self._archive)
+            return {path: places.mark_of(path) for path in files}
 
-    def _entries(self, places: Sequence[Sequence[Any]]) -> Iterator[Entry]:
-        for record in self._lines(self._archive, places):
+    def _entries(self, rows: Sequence[Sequence[Any]]) -> Iterator[Entry]:
+        for record in self._lines(self._archive, rows):
             with suppress(ValueError):
                 yield _plain(record)
 
-    def _lines(self, path: Path, places: Sequence[Sequence[Any]]) -> Iterator[dict[str, Any]]:
-        if places:
+    def _lines(self, path: Path, rows: Sequence[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+        if rows:
             with reading(path):
-                yield from jsonl.at(path, places)
+                yield from jsonl.at(path, rows)
 
     def _logged(self, rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
         for name, *place in rows:
             if (log := self._logs / name).exists():  # an old one may be removed
                 yield from self._lines(log, [place])
 
-    def _caught_up(self, files: Sequence[Path]) -> sqlite3.Connection:
+    def _caught_up(self, marks: Mapping[Path, Mark | None]) -> sqlite3.Connection:
         connection = self._index.connection()
         run = connection.execute
-        if not all(_known(run, path)[0] == places.mark_of(path) for path in files):
+        known = marks == self._index.seen
+        if not (known or all(_known(run, path)[0] == mark for path, mark in marks.items())):
             with connection:
                 run("BEGIN IMMEDIATE")
-                if not all(self._read_on(run, path) for path in files):
+                if not all(self._read_on(run, path) for path in marks):
                     _make_anew(run)
                     # All, for somebody else may just have found what they ask of to be there.
-                    for path in self._files():
+                    for path in self._marks():
                         self._read_on(run, path)
         return connection
 
@@ -329,10 +327,9 @@ def _add_archived(run: _Run, record: dict[str, Any], place: Place, log: str) -> 
     )
     run(sql, (name, *_kind_of(record)))
     run("DELETE FROM resolved WHERE id = ?", (name,))
-    if was_resolved(entry):
-        for fingerprint in fingerprints(entry):
-            row = (fingerprint, place[0], name, bool(entry["resolved_at"]))
-            run("INSERT OR REPLACE INTO resolved VALUES (?, ?, ?, ?)", row)
+    for fingerprint in fingerprints(entry, resolved=True):
+        row = (fingerprint, place[0], name, bool(entry["resolved_at"]))
+        run("INSERT OR REPLACE INTO resolved VALUES (?, ?, ?, ?)", row)
     samples = [entry.get("latest_sample"), *(row.get("sample") for row in entry["merged"])]
     for sample in filter(None, samples):
         _add_held(run, sample.get("id"), name)
@@ -428,12 +425,14 @@ class _Index(threading.local):
         self._tried = self._in_memory = False
         self._connection: _Connection | None = None
         self._process = 0
+        self.seen: Mapping[Path, Mark | None] = {}
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():
             # Who only reads makes no folder.
             in_memory = self._in_memory or not self.path.parent.is_dir()
             self._connection, self._process = _opened(None if in_memory else self.path), os.getpid()
+            self.seen = {}
         return self._connection
 
     def start_anew(self, error: sqlite3.Error) -> bool:

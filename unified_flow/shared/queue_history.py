@@ -26,7 +26,6 @@ from interventions.entry import (
     severity_rank,
     short_id,
     turns_of,
-    was_resolved,
 )
 from interventions.settings import RetentionSettings
 from interventions.storage.history import History
@@ -273,7 +272,7 @@ def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
             *(storable(entry["id"]), storable(short_id(entry["id"])), figures.closed_at),
             *(figures.hours_to_resolve, figures.regression, figures.verified),
             bool(entry["resolved_at"]),
-            sorted(map(storable, fingerprints(entry))) if was_resolved(entry) else [],
+            sorted(map(storable, fingerprints(entry, resolved=True))),
             encoded(entry),
         )
         for entry in entries
