@@ -68,6 +68,8 @@ state_folder = _at(STATE_FOLDER)
 queue_file = _at(STATE_FOLDER, "intervention_queue.json")
 # Writers hold it; any program may take it with plain `filelock`.
 lock_file = _at(STATE_FOLDER, "intervention_queue.json.lock")
+# Of writers that wait (`storage.group_commit`).
+letters_folder = _at(STATE_FOLDER, "intervention_queue.letters")
 archive_file = _at(STATE_FOLDER, "intervention_archive.jsonl")
 transitions_file = _at(STATE_FOLDER, "intervention_transitions.jsonl")
 # What `storage.history` derives from the archive, the journal and the logs.

@@ -145,7 +145,7 @@ def _counted(
     severities = (taker.get("severity", failure["severity"]), failure["severity"])
     counted = {
         **taker,
-        counter: _sum(taker.get(counter, 1), failure["occurrences"]),
+        counter: min(taker.get(counter, 1) + failure["occurrences"], MOST - 1),
         "last_seen": max(taker.get("last_seen", ""), failure["last_seen"]),
         "severity": min(severities, key=severity_rank),
     }
@@ -154,10 +154,6 @@ def _counted(
         known = (turn for turn in taker.get("turns") or () if turn not in turns)
         counted["turns"] = [*known, *turns]
     return counted
-
-
-def _sum(count: int, more: int) -> int:
-    return min(count + more, MOST - 1)
 
 
 def sample_of(failure: Entry) -> Sample:

@@ -13,13 +13,12 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
 from interventions.entry import Entry, complete
 from interventions.errors import StorageError
-from interventions.home import error_logs, open_private, queue_file
+from interventions.home import error_logs, letters_folder, open_private, queue_file
 from interventions.settings import Limits
 from interventions.storage import jsonl
 from interventions.storage.error_log import ADDED
@@ -150,11 +149,6 @@ def remove_letters(home: Path, lines: Iterable[LogLine]) -> None:
 def is_waiting(home: Path, line: LogLine) -> bool:
     """Whether a letter asks for it."""
     return bool(line.letter) and _claimed(letters_folder(home) / line.letter).exists()
-
-
-@lru_cache(maxsize=16)
-def letters_folder(home: Path) -> Path:
-    return queue_file(home).with_suffix(".letters")
 
 
 def _claimed(path: Path) -> Path:
