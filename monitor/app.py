@@ -51,14 +51,7 @@ class Monitor(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         hidden_key("ctrl+z", "suspend_process", "Suspend", "fg comes back", id="leave.shell"),
         hidden_key("ctrl+c", "quit", "Quit", "Quit at once", id="leave.now", priority=True),
-        key(
-            "ctrl+p",
-            "command_palette",
-            "By name",
-            "Any of the keys",
-            id="leave.commands",
-            priority=True,
-        ),
+        key("ctrl+p", "command_palette", "Palette", "By name", id="leave.commands", priority=True),
     ]
 
     def __init__(
