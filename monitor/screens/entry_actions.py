@@ -11,6 +11,7 @@ from textual import events, work
 from textual.app import SuspendNotSupported
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.widgets import Input
 
 from interventions.entry import Entry, is_open, latest_failure, turn_context
 from interventions.errors import NoResumerError, QueueError
@@ -28,6 +29,7 @@ from monitor.screens.tab import Item, Tab
 from monitor.widgets.detail_view import DetailView
 from monitor.widgets.part import text_of
 from monitor.widgets.row_list import RowList
+from monitor.widgets.search_line import SearchLine
 
 # What does the same as a command here, where it is not the form of that name.
 _DOES = {"turns": "go('turns')", "similar": "go('alike')", "resume": "form('retry')"}
@@ -61,6 +63,7 @@ class EntryScreen(Screen[None]):
         self.tab = tab
         self.rows = RowList(tab.columns, id="list")
         self.detail = DetailView(state.source, id="detail")
+        self.search = SearchLine(id="search")
         self.read_only = ""
 
     # What a key acts on
@@ -68,7 +71,12 @@ class EntryScreen(Screen[None]):
     @property
     def is_reading(self) -> bool:
         """The detail has the keys, and stays on what it shows whatever happens to the list."""
-        return self.focused is self.detail
+        asker = self.search.asker if self.is_typing else self.focused
+        return asker is self.detail
+
+    @property
+    def is_typing(self) -> bool:
+        return isinstance(self.focused, Input)
 
     def entries_under_cursor(self) -> Sequence[Entry]:
         return self.tab.entries(self.rows.cursor_key or "")

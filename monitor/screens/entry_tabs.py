@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from textual.content import Content
-
 from interventions.entry import Entry, closed_at, short_id, turn_context, turns_of
 from interventions.plaintext import one_line
 from interventions.times import from_text, short_duration
 from interventions.view.groups import Group, marks, single, worst_severity
+from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, short_number
-from monitor.screens.tab import Item, Tab, message, severity_cell, severity_style, trouble_message
+from monitor.screens.tab import Item, Tab, severity_cell, severity_style
 
 MOST_HISTORY = 500
 SORT_TITLES = {Sort.SEVERITY: "SEV", Sort.LAST: "LAST", Sort.FIRST: "FIRST", Sort.COUNT: "N"}
@@ -57,6 +56,7 @@ class OpenTab(EntryTab):
     def __init__(self, model: TriageModel) -> None:
         super().__init__(model)
         self.marked = model.marked  # the model takes out of it what is closed
+        self.feed = Feed(self.name)  # its entries are the model's
 
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
@@ -101,16 +101,14 @@ class OpenTab(EntryTab):
             Cell(_question(entry) if is_part else _error(group), badges=badges),
         )
 
-    def why_empty(self) -> Content:
-        snapshot = self.model.snapshot
-        if snapshot.trouble is not None:
-            return trouble_message(snapshot.trouble)
-        if count := len(snapshot.open_entries):
-            query = f"{self.model.query.text}  ({count} open)"
-            return message("Nothing matches", query, "esc clears the filter")
-        closed = len(snapshot.entries)
+    def unfiltered(self) -> Sequence[Group]:
+        return single(self.model.snapshot.open_entries)
+
+    @property
+    def nothing_yet(self) -> tuple[str, str, str]:  # type: ignore[override]
+        closed = len(self.model.snapshot.entries)
         past = f"{closed} closed, in the history: press 2" if closed else "nothing waits"
-        return message("No open interventions", past, "a new failure appears here by itself")
+        return ("No open interventions", past, "a new failure appears here by itself")
 
     def notes(self) -> list[str]:
         snapshot, lines = self.model.snapshot, []

@@ -15,6 +15,7 @@ from monitor.screens.entry_tabs import BADGES
 from monitor.widgets.detail_view import TextView
 from monitor.widgets.keys import hidden_key
 from monitor.widgets.part import Part
+from monitor.widgets.search_line import SearchLine
 
 _KEY_WIDTH, _NAME_WIDTH = 12, 15
 # By what the ids begin with, in the order of the help; others follow under their own names.
@@ -56,6 +57,7 @@ class HelpScreen(ModalScreen[None]):
             box.border_title = "Keys"
             box.border_subtitle = "/ search  esc back"
             yield HelpText(self._rows())
+        yield SearchLine(id="search")
 
     def _rows(self) -> dict[str, list[tuple[str, str, str, str]]]:
         """(keys, name, what it does, id) by the titles of their groups."""

@@ -19,7 +19,7 @@ from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
-from monitor.core.snapshot import Trouble, TroubleKind
+from monitor.core.snapshot import TroubleKind
 from monitor.widgets.part import Part
 
 Found = TypeVar("Found")
@@ -95,11 +95,14 @@ class Tab(Generic[Found]):
             return message("Reading", "", "")
         if self.feed.problem:
             return Content(self.feed.problem)
-        if self.unfiltered():
-            return message("Nothing matches", self.model.query.text, "esc clears the filter")
-        trouble = self.model.snapshot.trouble
-        if trouble is not None:
-            return trouble_message(trouble)
+        trouble, found = self.model.snapshot.trouble, self.unfiltered()
+        if trouble is not None and not (found and trouble.kind is TroubleKind.FIRST_RUN):
+            is_loss = trouble.kind is not TroubleKind.FIRST_RUN
+            style = "bold $text-error" if is_loss else "bold"
+            return message(str(trouble.kind), trouble.what, trouble.todo, style)
+        if found:
+            query = f"{self.model.query.text}  (none of {len(found)})"
+            return message("Nothing matches", query, "esc clears the filter")
         return message(*self.nothing_yet)
 
     def notice(self) -> str:
@@ -152,9 +155,3 @@ def message(title: str, what: str, todo: str, style: str = "bold") -> Content:
     return Content("\n\n").join(
         [Content.styled(title.upper(), style), Content(what), Content.styled(todo, "dim")]
     )
-
-
-def trouble_message(trouble: Trouble) -> Content:
-    is_loss = trouble.kind is not TroubleKind.FIRST_RUN
-    style = "bold $text-error" if is_loss else "bold"
-    return message(str(trouble.kind), trouble.what, trouble.todo, style)

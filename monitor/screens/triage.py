@@ -32,7 +32,6 @@ from monitor.screens.tab import Tab
 from monitor.widgets.header import FilterLine, StatusHeader, TabBar
 from monitor.widgets.keys import TRIAGE, KeyBar, in_order
 from monitor.widgets.row_list import ListPane, RowList
-from monitor.widgets.search_line import SearchLine
 from monitor.widgets.trends_view import TrendChart
 
 TABS: tuple[type[Tab[Any]], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab, TrendsTab)
@@ -74,7 +73,7 @@ class TriageScreen(EntryScreen):
         yield from (self.header, self.tab_bar, self.filter_line)
         with Horizontal(id="body"):
             yield from (self.pane, self.detail)
-        yield KeyBar()
+        yield from (self.search, KeyBar())
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
@@ -228,6 +227,8 @@ class TriageScreen(EntryScreen):
             self._show_detail()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if self.is_typing:
+            return False  # keys are letters
         if action == "leave":
             leads_back = bool(self._trail) or not self.rows.has_focus
             return leads_back is (parameters == ("back",))
@@ -346,7 +347,7 @@ class TriageScreen(EntryScreen):
             self._open_detail()
 
     def action_filter(self) -> None:
-        self.app.push_screen(SearchLine(self.query_text, _EXAMPLE, self._filter))
+        self.search.open(self.rows, self.query_text, _EXAMPLE, self._filter)
 
     def _filter(self, text: str) -> None:
         self.query_text = text.strip()

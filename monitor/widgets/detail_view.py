@@ -113,7 +113,8 @@ class TextView(ScrollView, can_focus=True):
             self.scroll_to(y=target[0], animate=False)
 
     def action_search(self) -> None:
-        self.app.push_screen(SearchLine(self._sought, "words; n and N go on", self.seek))
+        line = self.screen.query_one(SearchLine)
+        line.open(self, self._sought, "words; n and N go on", self.seek)
 
     def seek(self, words: str) -> None:
         """While it is typed: the first place that has it, with nothing folded."""

@@ -102,25 +102,18 @@ TRIAGE = (
 def keymap(text: str) -> dict[str, str]:
     """`act.resolve=x move.down=n,down` as Textual takes it. Raises SettingsError for an id that is
     not there, and for a key that another of the same list has."""
-    chosen: dict[str, str] = {}
-    for pair in text.split():
-        name, _, keys = pair.partition("=")
-        group = next((g for g in _GROUPS if name in (one.id for one in g)), None)
-        if group is None or not keys:
-            raise SettingsError(
-                f"[monitor] keys: {pair} is no ID=KEY", hint="the ids stand in the help: ? then /"
-            )
-        chosen[name] = keys
+    chosen = dict(pair.partition("=")[::2] for pair in text.split())
+    for name, keys in chosen.items():
+        if name not in _PLACES or not keys:
+            what = f"[monitor] keys: {name} is no ID, or has no KEY"
+            raise SettingsError(what, hint="the ids stand in the help: ? then /")
     for group in _GROUPS if chosen else ():
         taken: dict[str, str | None] = {}
         for one in group:
             for each in chosen.get(one.id or "", one.key).split(","):
-                if taken.get(each, one.id) != one.id:
-                    raise SettingsError(
-                        f"[monitor] keys: {each} is the key of {taken[each]} and of {one.id}",
-                        hint="give one of them another",
-                    )
-                taken[each] = one.id
+                if taken.setdefault(each, one.id) != one.id:
+                    what = f"[monitor] keys: {each} is the key of {taken[each]} and of {one.id}"
+                    raise SettingsError(what, hint="give one of them another")
     return chosen
 
 
