@@ -65,6 +65,7 @@ class EntryScreen(Screen[None]):
         self.detail = DetailView(state.source, id="detail")
         self.search = SearchLine(id="search")
         self.read_only = ""
+        self._undoing = asyncio.Lock()
 
     # What a key acts on
 
@@ -181,8 +182,12 @@ class EntryScreen(Screen[None]):
         if problems := outcome.problems(_MOST_PROBLEMS, self.state.source.home):
             self.notify_once("\n".join(problems), "error")
 
-    @work(group="undo", exclusive=True)
+    @work(group="undo")
     async def action_undo(self) -> None:
+        async with self._undoing:  # a key that is pressed meanwhile waits for what this leaves
+            await self._undo()
+
+    async def _undo(self) -> None:
         """The last change made from here; without one, that of the entry under the cursor. Whoever
         goes on undoing is asked from the third on."""
         from monitor.forms.transitions import UndoForm  # late, like every form
