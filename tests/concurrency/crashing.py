@@ -39,6 +39,9 @@ from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import ResumeResult, resume_turn
 from unified_flow.stores import turn_archive
 from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.file_store import FileTurnStore
+from unified_flow.turns.fold import fold
+from unified_flow.turns.journal import read
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_index import TurnQuery
 
@@ -51,6 +54,11 @@ class Lasting(World):
     """What was done is in a file, and outlives the process that did it."""
 
     log: Path = Path()
+    folder: Path = Path()
+
+    def turn(self) -> Turn:
+        """Read without a thread: the process is forked."""
+        return fold(read(self.folder))
 
     def call(self, name: str) -> None:
         super().call(name)
@@ -59,8 +67,9 @@ class Lasting(World):
 
 
 def world(home: Path, turn_id: int, stops: dict[int, Stop] | None = None) -> Lasting:
-    folder = home / f"shared_state/turns/turn_{turn_id:06d}"
-    return Lasting(folder, SCRIPT, stops or {}, log=home / "done.txt")
+    turns = FileTurnStore(home / "shared_state/turns")
+    folder = Path(turns.place(turn_id))
+    return Lasting(turns, SCRIPT, stops or {}, log=home / "done.txt", folder=folder)
 
 
 def done(home: Path) -> list[str]:
