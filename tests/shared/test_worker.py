@@ -16,8 +16,9 @@ from interventions.queue import queue_at
 from tests.answers import DRAFT, QUESTION
 from tests.forked import Process
 from tests.servers.model_server import ModelServer, status
-from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until
+from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
 from unified_flow.cli.app import app
+from unified_flow.errors import RetrievalError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import SynthesisError
@@ -188,6 +189,22 @@ def test_a_turn_that_waits_for_a_worker_is_queued_and_can_be_given_up(
     assert [row["status"] for row in json.loads(listed.stdout)["turns"]] == ["queued"]
     assert runner.invoke(app, ["turns", "abandon", "1", "--yes", *home]).exit_code == 0
     assert database.row("SELECT status, live FROM turns") == ("abandoned", False)
+
+
+def test_who_asked_is_told_that_the_turn_was_given_up(
+    client: UnifiedFlow, served_home: Path, database: Database
+) -> None:
+    words = ["turns", "abandon", "1", "--note", "x", "--yes", "--home", str(served_home)]
+
+    async def ask_and_wait() -> None:
+        asking = asyncio.create_task(client.process("s", QUESTION))
+        await asyncio.to_thread(wait_until, database, "SELECT bool_or(live) FROM turns")
+        given_up = await asyncio.to_thread(runner.invoke, app, words)
+        assert given_up.exit_code == 0, given_up.output
+        with pytest.raises(RetrievalError, match="abandoned by somebody else"):
+            await asking
+
+    asyncio.run(within(ask_and_wait()))
 
 
 def test_what_dbos_keeps_is_numbers_and_one_step(

@@ -43,8 +43,10 @@ class Workers(Dispatcher):
             raise
         if ledger.turn.status == "failed":
             raise phase_error(ledger.turn, self._language)
-        if ledger.turn.status == "interrupted":
-            raise asyncio.CancelledError("somebody else has stopped the turn")
+        if ledger.turn.status in ("interrupted", "abandoned"):
+            raise RetrievalError(
+                f"turn {turn_id} was {ledger.turn.status} by somebody else", hint="ask again"
+            )
         if ledger.turn.status == "running":
             raise RetrievalError(
                 f"turn {turn_id} could not be run by a worker",
