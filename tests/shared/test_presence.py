@@ -32,6 +32,9 @@ def test_whoever_speaks_again_after_a_silence_is_a_worker_again(database: Databa
         assert wait_until(
             database, "SELECT bool_and(seen_at > now() - interval '5 seconds') FROM workers"
         )
-        held = "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory'"
-        assert wait_until(database, held)
+        both_are_back = (
+            "SELECT count(*) = 2 FROM workers JOIN pg_stat_activity"
+            " ON application_name = worker_id AND datname = current_database()"
+        )
+        assert wait_until(database, both_are_back)
         assert [each.worker_id for each in workers_of(database)] == ["one", "two"]
