@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import string
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import MAX_TEXT, OF_THE_QUEUE, redact, redact_text
 
 # Put together here, so that no scanner takes this file for a leak.
+LONG = 20 if os.environ.get("SOAK") else 1
 SECRETS = [
     "sk-" + "proj-Ab1Cd2Ef3Gh4Ij5Kl6",
     "sk-" + "ant-api03-Zz9Yy8Xx7Ww6Vv5",
@@ -228,7 +230,7 @@ def planted(draw: st.DrawFn) -> tuple[Any, str]:
 
 
 @given(planted())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * LONG, deadline=None)
 def test_planted_secrets_are_found_at_any_depth(case: tuple[Any, str]) -> None:
     value, core = case
     assert core not in json.dumps(redact(value))
@@ -244,7 +246,7 @@ nested = st.recursive(
 
 
 @given(nested)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * LONG, deadline=None)
 def test_redaction_is_json_and_idempotent(value: Any) -> None:
     once = redact(value)
     json.dumps(once, allow_nan=False).encode("utf-8")
@@ -252,7 +254,7 @@ def test_redaction_is_json_and_idempotent(value: Any) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * LONG, deadline=None)
 @example("token=[redacted]&x=1")
 @example("password='[redacted]")
 @example("Authorization: x")
@@ -262,7 +264,7 @@ def test_redacting_text_twice_is_redacting_it_once(text: str) -> None:
 
 
 @given(st.text(string.ascii_letters + string.digits + " .,()-_/", max_size=80))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * LONG, deadline=None)
 def test_plain_prose_without_a_secret_form_stays(text: str) -> None:
     marks = ("sk-", "sk_", "pk_", "rk_", "eyj", "gh", "xox", "xapp", "hf_", "npm_", "pypi", "akia")
     words = ("bearer", "basic", "digest", "token", "glpat", "aiza", "ya29", "dop_", "sg.", "asia")
