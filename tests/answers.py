@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import closing
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interventions import InterventionQueue
+from interventions.queue import queue_at
 from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resume import housekeeping
 from unified_flow.resume.replay.recording import Recording, recorded
-from unified_flow.stores import turn_store
+from unified_flow.retrieval.documents import open_documents, publish
+from unified_flow.stores import shared_database, turn_store
 from unified_flow.turns.archive import TurnArchive, Unreadable
 from unified_flow.turns.events import TurnSalvaged
 from unified_flow.turns.ledger import Ledger
@@ -36,6 +39,9 @@ from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.turn_index import TurnQuery
 from unified_flow.wiring import wire
+
+if TYPE_CHECKING:  # the extra `shared`
+    from unified_flow.shared.turn_store import PostgresTurnStore
 
 # A small model leaves four phases to rules. A test that scripts a model from a file in every phase
 # says so: with size="large" for a flow that it makes itself, with the mark for what reads the
@@ -86,6 +92,31 @@ def script(**over: Any) -> dict[str, Any]:
     }
 
 
+both_homes = pytest.mark.parametrize("home", ["files", "shared"], indirect=True)
+
+
+@cache
+def turns_here(database_url: str) -> PostgresTurnStore:
+    """Turns in a database, which run in this process."""
+    from unified_flow.shared.database import Database
+    from unified_flow.shared.turn_store import PostgresTurnStore
+
+    return PostgresTurnStore(Database(database_url, "the database of the test"))
+
+
+def stores_here(home: Path, docs: Path | None) -> dict[str, Any]:
+    """For `wire`: a flow that runs its turns in this process, also in a shared home, where the
+    documents are published."""
+    database = shared_database(home)
+    if database is None:
+        return {"docs": [docs] if docs else None}
+    if docs is not None:
+        with closing(open_documents(home, [docs])) as documents:
+            documents.refresh()
+            publish(home, None, documents.index, database)
+    return {"turns": turns_here(database.url)}
+
+
 def scripted_flow(
     home: Path,
     docs: Path | None = None,
@@ -96,10 +127,9 @@ def scripted_flow(
 ) -> UnifiedFlow:
     """A flow whose model answers from a script, in this process."""
     model = ScriptedModel(script(**over))
-    folders = [docs] if docs else None
     settings: dict[str, Any] = {"model": "scripted", "size": "large", "policy": policy}
-    models = {"scripted": model}
-    return UnifiedFlow(wire(home, docs=folders, extra_models=models, turns=turns, **settings))
+    stores = stores_here(home, docs) | ({"turns": turns} if turns is not None else {})
+    return UnifiedFlow(wire(home, extra_models={"scripted": model}, **stores, **settings))
 
 
 def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlow:
@@ -109,7 +139,7 @@ def served_flow(home: Path, url: str, docs: Path, **settings: Any) -> UnifiedFlo
 
 
 def open_entries(home: Path) -> list[Mapping[str, Any]]:
-    return list(InterventionQueue(home).entries())
+    return list(queue_at(home).entries())
 
 
 def journal_lines(home: Path, turn_id: int = 1) -> list[dict[str, Any]]:

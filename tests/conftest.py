@@ -6,12 +6,14 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.answers import IN_ENVIRONMENT
+from tests.answers import IN_ENVIRONMENT, turns_here
 from tests.servers.fixtures import (
+    VARIABLE,
     database_url,
     migrated,
     model_server,
@@ -67,10 +69,17 @@ def _every_phase_by_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Of files, or with `answers.both_homes` of files and in a database."""
     place = tmp_path / "home"
     place.mkdir()
-    return place
+    if getattr(request, "param", "files") == "files":
+        yield place
+    else:
+        url = request.getfixturevalue("database_url")
+        (place / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
+        yield place
+        turns_here(url).close()
 
 
 @pytest.fixture

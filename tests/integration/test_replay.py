@@ -25,6 +25,8 @@ from tests.answers import (
     DRAFT,
     QUESTION,
     SEARCH,
+    Turns,
+    both_homes,
     every_phase_by_model,
     open_entries,
     script,
@@ -79,9 +81,10 @@ def ran(home: Path, docs: Path, **over: Any) -> tuple[UnifiedFlow, Recording]:
 
 
 def recording_of(home: Path) -> Recording:
-    return record(read(home / "shared_state/turns/turn_000001"))
+    return Turns(home).recorded(1)
 
 
+@both_homes
 @every_phase_by_model
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_same_again(loop: str, home: Path, docs: Path) -> None:
@@ -139,6 +142,7 @@ def test_without_network(
     assert replay(recording_of(home)).same
 
 
+@both_homes
 def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> None:
     ran(home, docs, synthesis=RuntimeError("down"))
     flow = scripted_flow(home, docs, planner=[SEARCH, COMPLETE])
@@ -171,6 +175,7 @@ RESUMED: dict[str, list[ResumeRequest]] = {
 }
 
 
+@both_homes
 @every_phase_by_model
 @pytest.mark.parametrize("how", RESUMED)
 def test_an_edited_turn_replays_as_it_ended(how: str, home: Path, docs: Path) -> None:
@@ -187,6 +192,7 @@ def test_an_edited_turn_replays_as_it_ended(how: str, home: Path, docs: Path) ->
     assert not any(visit.asked_otherwise for visit in again.visits), again
 
 
+@both_homes
 def test_a_limit_reached_again_after_a_resumption_is_reached_in_the_replay(
     home: Path, docs: Path
 ) -> None:
@@ -241,6 +247,7 @@ def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None
     assert [prior.turn_id for prior in model.calls[0].sections.history] == [1, 2], "looked up anew"
 
 
+@both_homes
 def test_another_result_is_another_result(home: Path, docs: Path) -> None:
     _, recording = ran(home, docs)
     visits = [

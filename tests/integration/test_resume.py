@@ -23,11 +23,13 @@ from tests.answers import (
     QUESTION,
     SEARCH,
     Turns,
+    both_homes,
     every_phase_by_model,
     journal_lines,
     open_entries,
     script,
     started_phases,
+    stores_here,
     verdict,
 )
 from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
@@ -53,14 +55,12 @@ def make(home: Path, docs: Path | None, **over: Any) -> UnifiedFlow:
     """A flow with a script and settings; `tools` and `limits` go to the wiring."""
     wired = {key: over.pop(key) for key in ("tools", "limits", "allow_tools") if key in over}
     model = ScriptedModel(script(**over))
-    folders = [docs] if docs else None
     return UnifiedFlow(
         wire(
             home,
-            docs=folders,
             extra_models={"scripted": model},
             model="scripted",
-            **{"allow_tools": ["*"], **wired},
+            **{"allow_tools": ["*"], **wired, **stores_here(home, docs)},
         )
     )
 
@@ -82,6 +82,7 @@ def asked(flow: UnifiedFlow) -> list[str]:
     return model.phases
 
 
+@both_homes
 def test_only_the_failed_phase_and_those_after_it_run(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     mended = make(home, docs)
@@ -108,6 +109,7 @@ def test_the_turn_on_disk_is_the_one_that_was_resumed(home: Path, docs: Path) ->
     assert on_disk == page
 
 
+@both_homes
 def test_the_same_failure_is_one_more_occurrence(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     resumed = resume(make(home, docs, synthesis=RuntimeError("another trouble")), note="mended")
@@ -116,6 +118,7 @@ def test_the_same_failure_is_one_more_occurrence(home: Path, docs: Path) -> None
     assert (entry["resolved_at"], entry["occurrences"]) == (None, 2)
 
 
+@both_homes
 def test_past_the_failed_phase_the_old_entry_closes_and_a_new_one_opens(
     home: Path, docs: Path
 ) -> None:
@@ -130,6 +133,7 @@ def test_past_the_failed_phase_the_old_entry_closes_and_a_new_one_opens(
     assert resumed.turn.failure.intervention_id == new["id"]
 
 
+@both_homes
 def test_a_failure_before_the_failed_phase_proves_nothing(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     resume(make(home, docs, planner=BROKEN), from_phase="planner", note="mended")
@@ -138,6 +142,7 @@ def test_a_failure_before_the_failed_phase_proves_nothing(home: Path, docs: Path
     assert new["phase"] == "planner"
 
 
+@both_homes
 def test_an_entry_that_somebody_closed_meanwhile_stays_as_they_closed_it(
     home: Path, docs: Path
 ) -> None:
@@ -153,6 +158,7 @@ def test_an_entry_that_somebody_closed_meanwhile_stays_as_they_closed_it(
     assert open_entries(home)[0]["resolution"] == "not ours"
 
 
+@both_homes
 def test_the_counters_start_anew(home: Path, docs: Path) -> None:
     ask(make(home, docs, planner=SEARCH))
     (entry,) = open_entries(home)
@@ -186,6 +192,7 @@ def test_a_phase_that_was_not_reached_cannot_be_gone_back_to(home: Path, docs: P
     assert journal_lines(home) == before
 
 
+@both_homes
 def test_nothing_left_to_do_is_said(home: Path, docs: Path) -> None:
     ask(make(home, docs))
     with pytest.raises(NotResumableError, match="nothing left to do"):
@@ -213,6 +220,7 @@ def test_an_answer_that_could_not_be_saved_is_saved(home: Path, docs: Path) -> N
     assert open_entries(home)[0]["resolutions"][0]["verified"] is True
 
 
+@both_homes
 def test_two_people(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
 
@@ -269,6 +277,7 @@ def test_what_a_phase_did_is_on_disk_before_anybody_is_told(home: Path, docs: Pa
     assert (line["event"], line["reply"]) == ("model_called", "this is no JSON")
 
 
+@both_homes
 def test_a_phase_that_passed_once_and_failed_again_is_not_passed(home: Path, docs: Path) -> None:
     ask(make(home, docs, planner=BROKEN))
     resumed = resume(make(home, docs, planner=[SEARCH, BROKEN]), note="n")
@@ -277,6 +286,7 @@ def test_a_phase_that_passed_once_and_failed_again_is_not_passed(home: Path, doc
     assert (entry["resolved_at"], entry["occurrences"]) == (None, 2)
 
 
+@both_homes
 def test_an_older_intervention_is_resolved_only_by_its_own_phase(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     (old,) = open_entries(home)
@@ -290,6 +300,7 @@ def test_an_older_intervention_is_resolved_only_by_its_own_phase(home: Path, doc
     assert resume(make(home, docs), note="n", intervention_id=old["id"]).closed == old["id"]
 
 
+@both_homes
 def test_an_earlier_failure_does_not_pass_for_want_of_an_intervention(
     home: Path, docs: Path
 ) -> None:
@@ -299,6 +310,7 @@ def test_an_earlier_failure_does_not_pass_for_want_of_an_intervention(
     assert not resumed.passed
 
 
+@both_homes
 def test_the_turn_that_is_judged_is_the_one_that_ran(
     home: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +338,7 @@ def test_the_turn_that_is_judged_is_the_one_that_ran(
     assert (resumed.turn.status, resumed.passed) == ("failed", False)
 
 
+@both_homes
 def test_an_entry_that_blocks_other_turns_stays_until_the_last_is_past(
     home: Path, docs: Path
 ) -> None:
@@ -349,6 +362,7 @@ def test_an_entry_that_blocks_other_turns_stays_until_the_last_is_past(
     assert closed["resolution"] == "mended"
 
 
+@both_homes
 def test_another_turn_s_intervention_is_not_closed(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     ask(make(home, docs, synthesis=ValueError("another")))
@@ -409,6 +423,7 @@ def test_an_interrupted_turn_knows_what_it_ran_on(home: Path, docs: Path) -> Non
     assert told[1] == resumed.event.changed == [f"git commit {second} -> {third}"]
 
 
+@both_homes
 def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
     """The next one is held against the failure, and the phase that was cut off does not run."""
     ask(make(home, docs, synthesis=BROKEN))
@@ -424,6 +439,7 @@ def test_a_retry_that_is_stopped_is_none(home: Path, docs: Path) -> None:
     assert resume(make(home, docs), note="mended").passed
 
 
+@both_homes
 @pytest.mark.parametrize("secret", ["http://ada:hush@host/v1", "http://host/v1?api_key=hush"])
 def test_an_address_with_a_secret_in_it_is_not_kept(secret: str, home: Path) -> None:
     for url, kept in ((secret, False), ("http://host/v1", True)):
@@ -431,6 +447,7 @@ def test_an_address_with_a_secret_in_it_is_not_kept(secret: str, home: Path) -> 
         assert ("base_url" in services.asked_with) is kept
 
 
+@both_homes
 def test_the_end_is_no_phase_to_go_back_to(home: Path, docs: Path) -> None:
     back = Reflection(decision="CLARIFY", confidence=1.0, clarification_question="Which one?")
     ask(make(home, docs, reflection=back))
@@ -439,11 +456,13 @@ def test_the_end_is_no_phase_to_go_back_to(home: Path, docs: Path) -> None:
     assert refused.value.hint == "it can go back to query_analyzer, reflection"
 
 
+@both_homes
 def test_nothing_changed_is_said_too(home: Path, docs: Path) -> None:
     ask(make(home, docs, synthesis=BROKEN))
     assert resume(make(home, docs)).event.changed == []
 
 
+@both_homes
 def test_revise_is_allowed_again_after_its_limit(home: Path, docs: Path) -> None:
     ask(make(home, docs, validation=verdict("REVISE")))
     assert open_entries(home)[0]["context"]["loop"] == "revise"
@@ -469,6 +488,7 @@ def test_what_could_not_be_closed_when_it_was_solved_is_closed_by_the_next_retry
     assert (resolution["verified"], resolution["turn_status"]) == (True, "answered")
 
 
+@both_homes
 def test_one_that_blocks_others_is_not_closed_by_a_later_failure_of_its_own_turn(
     home: Path, docs: Path
 ) -> None:
@@ -487,6 +507,7 @@ def test_one_that_blocks_others_is_not_closed_by_a_later_failure_of_its_own_turn
     assert (closed["resolution"], closed["resolutions"][-1]["verified"]) == ("for both", True)
 
 
+@both_homes
 def test_a_tool_with_passages_of_its_own_hides_no_later_failure(home: Path, docs: Path) -> None:
     async def run(args: Arguments) -> ToolOutput:
         return ToolOutput({"passages": ["page one", {"text": "page two"}]})
