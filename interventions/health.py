@@ -107,8 +107,7 @@ class Window(StrEnum):
 
     @property
     def step(self) -> timedelta:
-        minutes = {"hour": 2, "day": 60, "week": 360, "month": 1440}
-        return timedelta(minutes=minutes[self])
+        return timedelta(minutes={"hour": 2, "day": 60, "week": 360, "month": 1440}[self])
 
     @property
     def steps(self) -> int:

@@ -137,7 +137,8 @@ class FileStore(History):
     def _retain(self, timeout_s: float) -> None:
         """Once a day, after a change of a person: no failing turn waits for it."""
         keep, since = settings_of(self._home, RetentionSettings), utc_now() - RETAINED_EVERY
-        if not any(line["at"] > to_text(since) for line in self.upkeep("prune")[:1]):
+        is_set = keep.archive_days or keep.archive_entries
+        if is_set and not any(line["at"] > to_text(since) for line in self.upkeep("prune")[:1]):
             now, name = to_text(utc_now()), os.urandom(6).hex()
             self.prune(keep, {"transition_id": name, "at": now, "action": "prune"}, timeout_s)
 
