@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.shared.conftest import wait_until
+from tests.shared.conftest import StartWorker, wait_until
 from unified_flow.shared.database import Database
 from unified_flow.shared.presence import Presence, workers_of
 
@@ -21,6 +21,21 @@ def present(url: str, worker_id: str) -> Iterator[None]:
     finally:
         presence.end()
         database.close()
+
+
+def test_a_machine_may_have_a_name_in_any_script(
+    start_worker: StartWorker, database: Database
+) -> None:
+    start_worker(code=ELSEWHERE)
+    assert [each.worker_id[:6] for each in workers_of(database)] == ["b?ckli"]
+
+
+ELSEWHERE = """
+import socket
+socket.gethostname = lambda: "b\\N{LATIN SMALL LETTER A WITH DIAERESIS}ckli"
+from unified_flow.__main__ import main
+main()
+"""
 
 
 def test_whoever_speaks_again_after_a_silence_is_a_worker_again(database: Database) -> None:

@@ -55,7 +55,9 @@ def worker(
     place = find_home(home)
     settings = settings_of(place, SharedSettings)
     settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)
-    worker_id = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(3)}"
+    # PostgreSQL keeps the name of a session, by which a worker is known, in 63 ASCII characters.
+    host = socket.gethostname().encode("ascii", "replace").decode()[:40]
+    worker_id = f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
     database.patience_s = inf  # it has nothing better to do than to wait
     database.program = worker_id
     store = PostgresTurnStore(database, worker_id=worker_id)
