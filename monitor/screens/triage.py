@@ -213,7 +213,8 @@ class TriageScreen(EntryScreen):
     def _open_detail(self) -> None:
         self.detail.display = True
         self._show_detail()
-        self.set_focus(self.detail)
+        if not self.is_typing:  # a key that came after Enter may have begun a search already
+            self.set_focus(self.detail)
         self._see(is_seen=True)
 
     def action_next_match(self, steps: int) -> None:
