@@ -110,7 +110,7 @@ def wire(
     own_tools = _tools_given(tools)
     model, own_models = _models_given(model, extra_models or {})
     settings = load(root, docs=named, model=model, **overrides)
-    settings_of(root, NotificationSettings)  # a mistake there is told before a failure is to be
+    settings_of(root, NotificationSettings)  # a mistake there is reported now, not with a failure
     settings.check_models(present={EMBEDDED, *own_models})
     private = [state_folder(root), root / "logs"]
     database = shared_database(root)

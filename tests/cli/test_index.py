@@ -38,6 +38,7 @@ def test_what_cannot_be_read_is_listed(home: Path, docs: Path) -> None:
     done = run("index", docs, home=home)
     assert done.returncode == 0
     assert "2 files" in done.stdout
+    assert "skipped: " in done.stdout
     assert "/docs/picture.png (binary)" in done.stdout
 
 
@@ -74,6 +75,7 @@ def test_ocr_is_a_setting(home: Path, docs: Path, tmp_path: Path) -> None:
 def test_what_may_hold_secrets_is_named_and_read_by_who_means_it(home: Path, docs: Path) -> None:
     (docs / "prod.env").write_text("ZEPPELIN_PORT=4711\n")
     done = run("index", docs, home=home)
+    assert "skipped: " in done.stdout
     assert "/docs/prod.env (may hold secrets)" in done.stdout
     assert "index --include PATH" in done.stderr
     run("index", docs, "--include", docs / "prod.env", home=home)

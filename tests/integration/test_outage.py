@@ -1,7 +1,11 @@
-"""The short form of `benchmarks/outage.py`: an outage over HTTP, and every turn is done once."""
+"""The short form of `benchmarks/outage.py`: an outage over HTTP, and every turn is done once.
+
+SOAK=1 fails a thousand.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,7 +15,7 @@ import pytest
 from tests import forked
 
 OUTAGE = Path(__file__).parents[2] / "benchmarks/outage.py"
-REQUESTS = 48
+REQUESTS = 1_000 if os.environ.get("SOAK") else 48
 
 
 @pytest.mark.long

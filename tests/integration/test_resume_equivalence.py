@@ -277,9 +277,7 @@ def test_stopped_at_every_call_in_turn(name: str, stop: Stop, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("stop", [FAILURE, INTERRUPT], ids=["failure", "interrupt"])
-@pytest.mark.parametrize(
-    "name", SCRIPTS if os.environ.get("SOAK") else ["three tools in one round"]
-)
+@pytest.mark.parametrize("name", SCRIPTS if SOAK else ["three tools in one round"])
 def test_stopped_at_every_call_in_a_shared_home(
     name: str, stop: Stop, tmp_path: Path, database_url: str
 ) -> None:

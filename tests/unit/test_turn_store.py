@@ -412,6 +412,7 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     asyncio.run(run())
     assert not any(where[:10]), "nothing is known of the disk yet"
     assert all(where[-10:])
+    assert where == sorted(where), "once known, it stays known"
 
 
 def test_one_slow_write_of_a_quick_disk_brings_no_threads(

@@ -43,8 +43,8 @@ class Connections:
         return lambda *args, **options: Connection(self, make_protocol(*args, **options))
 
     def tracked(self, app: ASGIApp) -> ASGIApp:
-        """The application, which tells its connection when a request begins and ends. It has to be
-        the outermost: `scope["client"]` must still be the connection's own address."""
+        """The application, which lets its connection know when a request begins and ends. It has to
+        be the outermost: `scope["client"]` must still be the connection's own address."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             address = scope.get("client")

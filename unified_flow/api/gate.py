@@ -228,7 +228,7 @@ def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -
 
     Beyond a number (`REFUSALS_LOGGED`) of one status what was refused without a turn is counted
     only: whoever may send could fill the disk with it. What failed meanwhile has an error record of
-    its own, which tells the answer, too.
+    its own, which names the answer, too.
     """
     metrics.count(exchange)
     problem = exchange.problem

@@ -170,7 +170,6 @@ def resumed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             return RetryResult(request.turn_id, "answered")
 
     monkeypatch.setattr(contract, "find_resumer", Resumer)
-    monkeypatch.setattr(contract, "find_resumer", Resumer)
     return turns
 
 

@@ -144,13 +144,13 @@ class PlayedTurn:
         return then.output
 
     async def history(self, most: int) -> tuple[PriorTurn, ...]:
-        """What the first phase was told of the session: the home's, if it did not come so far."""
+        """What the first phase saw of the session: the home's, if it did not come so far."""
         if self.turn.history is None:
-            told, real = self._recording.history, self._real
-            if told is None and real is not None:
+            seen, real = self._recording.history, self._real
+            if seen is None and real is not None:
                 turn_id, session_id = self.turn.turn_id, self.turn.session_id
-                told = tuple(real.sessions.recent(session_id, before=turn_id, limit=most))
-            self._apply(events.HistoryRead(phase=self.phase, turns=told or ()))
+                seen = tuple(real.sessions.recent(session_id, before=turn_id, limit=most))
+            self._apply(events.HistoryRead(phase=self.phase, turns=seen or ()))
         return self.turn.history or ()
 
     async def search_history(self, query: str, most: int) -> list[PriorTurn]:
