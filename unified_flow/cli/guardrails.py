@@ -85,7 +85,7 @@ def add(
     more = parsed_rules(user, rules, escalates=escalate)
     _changed(user, lambda before: merged(before, more), home, as_json)
     for rule in more.rules():
-        if (forms := inflections(rule.text)) and not as_json:
+        if (forms := inflections(rule.text, unusual=False)) and not as_json:
             note(f"  {rule.text}: also {', '.join(forms)}")
 
 

@@ -24,7 +24,7 @@ from unified_flow.guardrails.normalization import folded, undisguised, visible, 
 Kind = Literal["keyword", "phrase"]
 Wildcards = tuple[bool, bool]
 _SHORTEST_STEM = 3
-_MAY_DOUBLE = re.compile(r"(?:mit|(?<!f)fer|cur|[sg]et|gin|l)\Z")
+_MAY_DOUBLE = re.compile(r"(?:mit|(?<!f)fer|cur|[sg]et|gin|nap|bug|gram|l)\Z")
 _VOWELS = "aeiou"
 _BEGINNING = re.compile(r"\*+(?=\w)")
 _END = re.compile(r"(?<=\w)\*+$")
@@ -109,8 +109,9 @@ def canonical(rule: str) -> str:
     return _key(plain, *_wildcards(seen)) if plain else _symbols(seen)
 
 
-def inflections(rule: str) -> list[str]:
-    """Regular English forms in which a rule of a single word is found as well; none of others."""
+def inflections(rule: str, *, unusual: bool = True) -> list[str]:
+    """Regular English forms in which a rule of a single word is found as well; none of others.
+    `unusual`: also those that few words have (`deterred`, but `lawyerred` as well)."""
     seen = visible(rule)
     plain = words(folded(seen))
     if len(plain) != 1 or _with_signs(seen) or any(_wildcards(seen)):
@@ -125,12 +126,13 @@ def inflections(rule: str) -> list[str]:
         return [plural, f"{word}ing"]
     if word[-1] == "e":
         return [plural, f"{word}d", f"{word[:-1]}ing"]
-    return [plural, *(f"{stem}{end}" for stem in _verb_stems(word) for end in ("ed", "ing"))]
+    stems = _verb_stems(word, unusual)
+    return [plural, *(f"{stem}{end}" for stem in stems for end in ("ed", "ing"))]
 
 
-def _verb_stems(word: str) -> list[str]:
+def _verb_stems(word: str, unusual: bool) -> list[str]:
     """`kill`; `spamm`, for a consonant after one short vowel is doubled; `panick`. In longer words
-    the stress decides: `offer`, and both of `admit` and `travel`, whose end may be doubled."""
+    the stress decides, which letters do not show: `offer` and `admitt`."""
     doubles = word[-1] not in f"{_VOWELS}wxy" and word[-2] in _VOWELS and word[-3] not in _VOWELS
     if not doubles:
         return [word]
@@ -139,7 +141,7 @@ def _verb_stems(word: str) -> list[str]:
     doubled = word + word[-1]
     if len(re.findall(f"[{_VOWELS}y]+", word)) == 1:
         return [doubled]
-    return [word, doubled] if _MAY_DOUBLE.search(word) else [word]
+    return [word, doubled] if unusual or _MAY_DOUBLE.search(word) else [word]
 
 
 class Matcher:
