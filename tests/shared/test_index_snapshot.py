@@ -155,6 +155,36 @@ def test_a_worker_follows_what_is_published(
     searched.close()
 
 
+def test_a_machine_without_the_index_withdraws_it(
+    shared_home: Path, database: Database, docs: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "unified_flow.toml").write_text((shared_home / "unified_flow.toml").read_text())
+    assert runner.invoke(app, ["index", str(docs), "--home", str(shared_home)]).exit_code == 0
+    words = ["collections", "delete", "documents", "--yes", "--home", str(other)]
+    assert runner.invoke(app, words).exit_code == 0
+    assert database.row("SELECT count(*) FROM index_snapshots") == (0,)
+    refused = runner.invoke(app, words)
+    assert refused.exit_code == 2
+    assert "there is no collection 'documents'" in refused.stderr
+
+
+def test_an_index_stays_where_it_cannot_be_withdrawn(
+    shared_home: Path, database: Database, docs: Path
+) -> None:
+    """The command is repeated once the database is back."""
+    assert runner.invoke(app, ["index", str(docs), "--home", str(shared_home)]).exit_code == 0
+    home = ["--home", str(shared_home)]
+    words = ["collections", "delete", "documents", "--yes", *home]
+    with database.connect() as session:
+        session.execute("ALTER TABLE index_snapshots RENAME TO away")
+        assert runner.invoke(app, words).exit_code != 0
+        session.execute("ALTER TABLE away RENAME TO index_snapshots")
+    assert runner.invoke(app, words).exit_code == 0
+    assert "no collections" in runner.invoke(app, ["collections", "list", *home]).stdout
+
+
 def test_a_worker_without_a_published_index_says_so(shared_home: Path, database: Database) -> None:
     with pytest.raises(Exception, match="no documents are named"):
         open_documents(shared_home, database=database)

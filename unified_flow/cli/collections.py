@@ -101,16 +101,18 @@ def delete_collection(
     from unified_flow.retrieval.documents import index_folder
     from unified_flow.stores import shared_database
 
-    folder = index_folder(find_home(home))
-    if name not in collection_names(folder):
+    folder, database = index_folder(find_home(home)), shared_database(find_home(home))
+    if database is not None:
+        from unified_flow.shared.index_snapshot import is_published, withdraw
+    is_here = name in collection_names(folder)
+    if not is_here and (database is None or not is_published(database, name)):
         raise unknown_collection(folder, name)
     if not yes:
         confirm(f"delete the index of {name}")
-    delete_collection(folder, name)
-    if (database := shared_database(find_home(home))) is not None:
-        from unified_flow.shared.index_snapshot import withdraw
-
+    if database is not None:  # first: a database that is away leaves the command to be repeated
         withdraw(database, name)
+    if is_here:
+        delete_collection(folder, name)
     say_result(as_json, {"deleted": name}, f"deleted {name}; the documents are untouched")
 
 

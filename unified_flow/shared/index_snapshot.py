@@ -159,6 +159,12 @@ class PublishedIndex:
             ).fetchone()
 
 
+def is_published(database: Database, collection: str) -> bool:
+    """In any version of the format."""
+    query = "SELECT EXISTS (SELECT FROM index_snapshots WHERE collection = %(collection)s)"
+    return bool(database.row(query, collection=collection)[0])
+
+
 def withdraw(database: Database, collection: str) -> None:
     """Nothing of the collection is published any more; copies that are searched now stay."""
     query = "DELETE FROM index_snapshots WHERE collection = %s"
