@@ -31,7 +31,7 @@ from unified_flow.shared.queue_store import QueueStore, write_state
 from unified_flow.shared.sessions import SharedSessions
 from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.stored_text import storable
-from unified_flow.shared.turn_lease import names_of, status_after
+from unified_flow.shared.turn_lease import columns_of, status_after
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.tools.grants import GrantStore
 from unified_flow.turns.events import VERSION
@@ -220,11 +220,11 @@ def _add_turns(session: Connection, turns: TurnStore) -> None:
         events = wait_for(turns.read(turn_id))
         sealed_lines = [sealed(encode(event), n) for n, event in enumerate(events, 1)]
         status = next(filter(None, map(status_after, reversed(events))), None)
-        names = names_of(events[0])
+        columns = columns_of(events[0])
         session.execute(
             "INSERT INTO turns (turn_id, status, lines, journal_version, changed_at, message,"
             " request_id, user_id) VALUES (%s, %s, %s, %s, to_timestamp(%s), %s, %s, %s)",
-            (turn_id, status, len(sealed_lines), VERSION, mark.written_at / 1e9, *names.values()),
+            (turn_id, status, len(sealed_lines), VERSION, mark.written_at / 1e9, *columns.values()),
         )
         session.cursor().executemany(
             "INSERT INTO turn_events (turn_id, seq, line) VALUES (%s, %s, %s)",

@@ -25,6 +25,7 @@ from unified_flow.phases.errors import SynthesisError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.shared.database import Database
+from unified_flow.stores import turn_archive
 from unified_flow.turns.events import Observed
 
 runner = CliRunner()
@@ -205,6 +206,29 @@ def test_who_asked_is_told_that_the_turn_was_given_up(
             await asking
 
     asyncio.run(within(ask_and_wait()))
+
+
+def test_a_queued_turn_that_is_edited_goes_on_when_who_asked_leaves(
+    client: UnifiedFlow, start_worker: StartWorker, served_home: Path, database: Database
+) -> None:
+    other = UnifiedFlow.from_config(served_home)
+
+    async def ask_edit_and_leave() -> None:
+        asking = asyncio.create_task(client.process("s", QUESTION))
+        await asyncio.to_thread(wait_until, database, "SELECT bool_or(live) FROM turns")
+        seen = await turn_archive(served_home).require(1)
+        assert seen.status == "queued"
+        request = ResumeRequest(edited={"question": f"{QUESTION} In short."}, seen=seen)
+        resuming = asyncio.create_task(resume_turn(other, 1, request))
+        await asyncio.to_thread(wait_until, database, "SELECT run = 2 FROM turns")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.to_thread(start_worker)
+        resumed = await resuming
+        assert (resumed.status, resumed.turn.question) == ("answered", f"{QUESTION} In short.")
+
+    asyncio.run(within(ask_edit_and_leave()))
 
 
 def test_what_dbos_keeps_is_numbers_and_one_step(

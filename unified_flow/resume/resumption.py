@@ -32,7 +32,7 @@ from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import PhaseFailed, TurnResumed
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.store import TurnStore
-from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn import UNDER_WAY, Turn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,8 +160,7 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
     rewound = request.from_phase is not None
     if not request.rerun_tools:
         must_not_write_twice(turn, phase, rewound=rewound, tools_done=request.tools_done)
-    standing = turn.interrupted() if turn.status == "running" else turn
-    if request.seen not in (None, standing):
+    if request.seen is not None and _standing(request.seen) != _standing(turn):
         raise NotResumableError(
             f"turn {turn.turn_id} went on while it was being asked about or edited: "
             "it is not what you saw",
@@ -186,6 +185,11 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
         tools_done=[write.call for write in turn.unfinished_writes] if request.tools_done else [],
         given=human_input(request, turn, services),
     )
+
+
+def _standing(turn: Turn) -> Turn:
+    """How far the turn is: one that is queued stands as one that was cut off does."""
+    return turn.interrupted() if turn.status in UNDER_WAY else turn
 
 
 def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> None:

@@ -65,7 +65,8 @@ _WRITE = f"""
 _DISPATCH = f"""
     {_ADD}
     UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
-        status = 'queued', live = true, run = run + 1, followers = 1, streamed = %(streamed)s,
+        status = 'queued', live = true, run = run + 1, streamed = %(streamed)s,
+        followers = CASE WHEN live THEN followers ELSE 0 END + 1,
         journal_version = %(version)s, worker_id = NULL, {_NAMES}
     WHERE turn_id = %(turn_id)s AND lines = %(lines)s AND NOT EXISTS (
         SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
@@ -88,13 +89,13 @@ def digest_of(message: str) -> str:
     return sha256(message.encode(errors="surrogatepass")).hexdigest()
 
 
-def names_of(event: AnyEvent) -> dict[str, str | None]:
+def columns_of(event: AnyEvent) -> dict[str, str | None]:
     """What a turn is found by, if it begins so; `message` is the same for one delivered again."""
     if not isinstance(event, TurnStarted):
         return {"message": None, "request_id": None, "user_id": None}
-    told = (event.session_id, event.request_id, event.user_id, event.question)
+    message = (event.session_id, event.request_id, event.user_id, event.question)
     return {
-        "message": digest_of("\0".join(told)),
+        "message": digest_of("\0".join(message)),
         "request_id": storable(event.request_id),
         "user_id": storable(event.user_id),
     }
@@ -242,7 +243,7 @@ class PostgresLease(ReportingLease):
             "stops": any(map(ends_run, events)),
             "version": VERSION if any(isinstance(event, BEGINS) for event in events) else 0,
             "worker_id": self.worker_id,
-            **names_of(events[0]),
+            **columns_of(events[0]),
         }
 
     async def dispatch(self, *, streamed: bool) -> int:
