@@ -56,7 +56,7 @@ async def report_dead_turns(
     seen = await turns.unreleased() if among is None else among
     found: list[DeadTurn] = []
     if seen:
-        async with turns.delivery(PROCESS_DIED):  # two processes that start at once tell it once
+        async with turns.delivery(PROCESS_DIED):  # of processes that start at once, one reports
             for first in range(0, len(seen), AT_ONCE):
                 found += await _report(seen[first : first + AT_ONCE], turns, queue, log)
     return found
@@ -77,16 +77,17 @@ async def _report(
                     await ledger.lease.release()
         for phase, ledgers in held.items():
             dead = [ledger.turn for ledger in ledgers]
-            told = await asyncio.to_thread(_put, phase, dead, queue)
+            reported = await asyncio.to_thread(_put, phase, dead, queue)
             for ledger in ledgers:
                 turn_id = ledger.turn.turn_id
-                found.append(DeadTurn(turn_id, phase, told[turn_id]))
+                intervention_id = reported[turn_id]
+                found.append(DeadTurn(turn_id, phase, intervention_id))
                 with suppress(OSError):  # the disk is full; the queue knows of it
                     await ledger.record(TurnInterrupted(phase=phase, reason=PROCESS_DIED))
                     await ledger.lease.flush()
                     line = RequestLine.of_turn(ledger.turn)
-                    failed = {"error": True, "type": PROCESS_DIED, "intervention_id": told[turn_id]}
-                    log.append(line.model_copy(update=failed))
+                    failed = {"type": PROCESS_DIED, "intervention_id": intervention_id}
+                    log.append(line.model_copy(update={"error": True, **failed}))
     finally:
         for ledgers in held.values():
             for ledger in ledgers:
@@ -106,16 +107,16 @@ def _put(phase: str, dead: Sequence[Turn], queue: InterventionQueue) -> dict[int
     entries: Sequence[Entry] = ()
     with suppress(QueueError):  # then the failure goes to the emergency log
         entries = [entry for entry in queue.entries() if is_open(entry) and entry["phase"] == phase]
-    told = {turn.turn_id: _told(turn, entries) for turn in dead}
-    if new := [turn for turn in dead if told[turn.turn_id] is None]:
+    reported = {turn.turn_id: _reported(turn, entries) for turn in dead}
+    if new := [turn for turn in dead if reported[turn.turn_id] is None]:
         request = _request(phase, new)
         log_failure(request, service="answer_pipeline")
         admission = queue.put(request)
-        told |= {turn.turn_id: admission.intervention_id for turn in new}
-    return told
+        reported |= {turn.turn_id: admission.intervention_id for turn in new}
+    return reported
 
 
-def _told(turn: Turn, entries: Sequence[Entry]) -> str | None:
+def _reported(turn: Turn, entries: Sequence[Entry]) -> str | None:
     since = turn.runs_since
     about = (entry for entry in entries if is_about(entry, turn.turn_id))
     return next((e["id"] for e in about if since and from_text(e["last_seen"]) >= since), None)

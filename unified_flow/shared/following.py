@@ -20,7 +20,8 @@ TOGETHER_S = 0.05  # lines that come within it are read at once
 CHECK_S = 5.0  # should a notification be lost
 AWAY_S = 1.0
 
-Told = asyncio.Queue[str]
+Received = asyncio.Queue[str]
+Waiter = tuple[asyncio.AbstractEventLoop, Received]
 
 
 class TurnFollower:
@@ -28,7 +29,7 @@ class TurnFollower:
 
     def __init__(self, store: PostgresTurnStore) -> None:
         self._store = store
-        self._told: dict[str, list[tuple[asyncio.AbstractEventLoop, Told]]] = defaultdict(list)
+        self._waiters: dict[str, list[Waiter]] = defaultdict(list)
         self._guard = threading.Lock()
         self._listener: Listener | None = None
 
@@ -43,7 +44,7 @@ class TurnFollower:
         is away it waits. Raises FileNotFoundError if the turn is removed, and JournalVersionError.
         """
         text = TextReceiver()
-        with self._heard_of(turn_id) as told:
+        with self._notifications_of(turn_id) as received:
             while True:
                 try:
                     events, known, live = await self._store.read_on(turn_id, known)
@@ -54,7 +55,7 @@ class TurnFollower:
                     await took(event)
                 if not live:
                     return
-                await _news(told, text, show)
+                await _something_to_read(received, text, show)
 
     async def leave(self, turn_id: int) -> None:
         """Who waited for the answer has gone: without anybody else the turn is cancelled. Raises
@@ -74,42 +75,44 @@ class TurnFollower:
             self._listener.stop()  # nobody waits for anything any more
 
     @contextmanager
-    def _heard_of(self, turn_id: int) -> Iterator[Told]:
+    def _notifications_of(self, turn_id: int) -> Iterator[Received]:
         turn = str(turn_id)  # another program may use a channel of this name for its own words
-        waiter = (asyncio.get_running_loop(), Told())
+        waiter = (asyncio.get_running_loop(), Received())
         with self._guard:
-            self._told[turn].append(waiter)
+            self._waiters[turn].append(waiter)
             if self._listener is None:
-                self._listener = Listener(self._store.database, CHANNEL, self._heard)
+                self._listener = Listener(self._store.database, CHANNEL, self._pass_on)
         try:
             yield waiter[1]
         finally:
             with self._guard:
-                self._told[turn].remove(waiter)
-                if not self._told[turn]:
-                    del self._told[turn]
+                self._waiters[turn].remove(waiter)
+                if not self._waiters[turn]:
+                    del self._waiters[turn]
 
-    def _heard(self, payload: str | None) -> None:
+    def _pass_on(self, payload: str | None) -> None:
         with self._guard:
             if payload is None:  # some may have been missed
-                waiters = [waiter for several in self._told.values() for waiter in several]
-                told = ""
+                waiters = [waiter for several in self._waiters.values() for waiter in several]
+                news = ""
             else:
-                turn, _, told = payload.partition(" ")
-                waiters = list(self._told.get(turn, ()))
+                turn, _, news = payload.partition(" ")
+                waiters = list(self._waiters.get(turn, ()))
         for loop, queue in waiters:
             with suppress(RuntimeError):  # its loop has ended
-                loop.call_soon_threadsafe(queue.put_nowait, told)
+                loop.call_soon_threadsafe(queue.put_nowait, news)
 
 
-async def _news(told: Told, text: TextReceiver, show: Callable[[TextArrived], object]) -> None:
+async def _something_to_read(
+    received: Received, text: TextReceiver, show: Callable[[TextArrived], object]
+) -> None:
     """Returns a moment after there is something to read, and at once when it is the last."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + CHECK_S
     while True:
         try:
             async with asyncio.timeout_at(deadline):  # wait_for may lose a cancellation
-                news = await told.get()
+                news = await received.get()
         except TimeoutError:
             return
         if news.startswith(MARK):

@@ -1,4 +1,4 @@
-"""What PostgreSQL tells those who listen, on a session of its own (LISTEN)."""
+"""Notifications of PostgreSQL, received on a session of their own (LISTEN)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _LOOK_S = 1.0
 
 
 class Listener:
-    """Calls `heard` with the payload of each notification; with None whenever some may have been
+    """Calls `received` with the payload of each notification; with None whenever some may have been
     missed: once it listens, and every second while the database is away. It is called in a thread
     of the listener's own."""
 
     def __init__(
-        self, database: Database, channel: str, heard: Callable[[str | None], object]
+        self, database: Database, channel: str, received: Callable[[str | None], object]
     ) -> None:
-        self._database, self._channel, self._heard = database, channel, heard
+        self._database, self._channel, self._received = database, channel, received
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"listen {channel}", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """It may still be heard for a second."""
+        """Notifications may still come for a second."""
         self._closed.set()
 
     def close(self) -> None:
@@ -40,13 +40,13 @@ class Listener:
             try:
                 self._listen()
             except (DatabaseAwayError, psycopg.Error):
-                self._heard(None)
+                self._received(None)
                 self._closed.wait(PAUSE_S)
 
     def _listen(self) -> None:
         with self._database.connect(f"listen {self._channel}") as session:
             session.execute(f"LISTEN {self._channel}".encode())
-            self._heard(None)
+            self._received(None)
             while not self._closed.is_set():
                 for notification in session.notifies(timeout=_LOOK_S):
-                    self._heard(notification.payload)
+                    self._received(notification.payload)

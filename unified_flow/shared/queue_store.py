@@ -104,7 +104,7 @@ class QueueStore(QueueHistory):
         return QueueState(tuple(found.values()), unusable=tuple(unusable))
 
     def stamp(self) -> int:
-        """How many changes this process was told of since it first asked."""
+        """How many changes were notified since this process first asked."""
         if self._listener is None:
             with suppress(ConfigError):  # `read` says so
                 self._listener = Listener(self._database, CHANNEL, self._note_change)

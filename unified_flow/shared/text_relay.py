@@ -63,9 +63,9 @@ class TextReceiver:
     def __init__(self) -> None:
         self._phase = self._text = ""
 
-    def received(self, told: str) -> TextArrived | None:
+    def received(self, payload: str) -> TextArrived | None:
         """None for a part of which the beginning was missed."""
-        phase, at, text = json.loads(told.removeprefix(MARK))
+        phase, at, text = json.loads(payload.removeprefix(MARK))
         known = self._text if phase == self._phase else ""
         if at > len(known):
             return None
