@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from unified_flow.cli import answer
+from unified_flow.config.tool_names import DOC_SEARCH
 from unified_flow.turns.passage import title_of
-from unified_flow.turns.results import Citation, Draft
+from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
 
@@ -75,6 +76,26 @@ def test_a_place_is_relative_to_where_one_stands(
     monkeypatch.chdir("/")
     assert answer.clickable("docs/robots.md:5", [docs]).endswith("project/docs/robots.md:5")
     assert answer.clickable("https://example.org/a#L3", [docs]) == "https://example.org/a#L3"
+
+
+def test_only_places_of_unread_documents_are_rewritten_in_a_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docs = tmp_path / "project" / "docs"
+    docs.mkdir(parents=True)
+    (docs / "scan.pdf").touch()
+    (tmp_path / "project" / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "src")
+    unread = "docs/scan.pdf: 2 of 2 pages hold no text"
+    result = {"query": "q", "passages": [], "unread": [unread]}
+    search = ToolResult(tool=DOC_SEARCH, success=True, result=result)
+    draft = Draft(response=f"- docs: what people read\n- {unread}")
+    sections = Sections(coordinator=(search,), synthesis=draft)
+    answer.show_answer(Turn(status="answered", sections=sections), [docs])
+    assert capsys.readouterr().out.splitlines() == [
+        "- docs: what people read",
+        "- ../docs/scan.pdf: 2 of 2 pages hold no text",
+    ]
 
 
 def test_what_the_response_does_not_name_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

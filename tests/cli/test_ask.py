@@ -198,6 +198,14 @@ def test_bad_input_is_one_clear_line(kind: str, home: Path) -> None:
     assert not (home / "shared_state" / "intervention_queue.json").exists()
 
 
+def test_material_on_standard_input_is_not_read_as_a_question(home: Path) -> None:
+    # Only the beginning is read: what follows is no UTF-8 text.
+    done = run("ask", "-", home=home, stdin=b"x" * 3_000_000 + b"\xff")
+    assert done.returncode == 2
+    assert "holds more than 1,000,000 characters" in done.stderr
+    assert "put the material into a document" in done.stderr
+
+
 def test_a_question_may_come_over_a_socket_as_from_an_ssh_server(home: Path, docs: Path) -> None:
     here, there = socket.socketpair()
     with here, there:

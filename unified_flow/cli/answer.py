@@ -13,11 +13,16 @@ from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.terminal import on_terminal, wrapped
 from unified_flow.lib.text.blocks import Block, blocks, without_fences
-from unified_flow.turns.passage import citation_for_asker, path_of, searches, title_of
+from unified_flow.turns.passage import (
+    citation_for_asker,
+    path_of,
+    searches,
+    title_of,
+    unread_in,
+)
 from unified_flow.turns.results import Citation
 from unified_flow.turns.turn import Turn
 
-_UNREAD = re.compile(r"^- ([^:\n]+)(?=: )", re.MULTILINE)
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
 _MARGIN = "    "
 _PROSE = 40  # characters of a line, on average; shorter ones are broken on purpose
@@ -90,7 +95,10 @@ def _located(text: str, turn: Turn, roots: Sequence[Path]) -> str:
     for _, passages, _ in searches(turn):
         for source in {passage.source() for passage in passages}:
             text = text.replace(f"({source})", f"({clickable(source, roots)})")
-    return _UNREAD.sub(lambda line: f"- {clickable(line[1], roots)}", text)
+    for document in unread_in(turn.sections):
+        place, found, why = document.partition(": ")
+        text = text.replace(f"\n- {document}", f"\n- {clickable(place, roots)}{found}{why}")
+    return text
 
 
 def _laid_out(passage: str, quote: str) -> str:

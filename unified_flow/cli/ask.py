@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unified_flow.phases.errors import PhaseError
     from unified_flow.turns.turn import Turn
 
+MAX_STDIN_CHARS = 1_000_000
 CROWDED = 30
 
 
@@ -97,7 +98,9 @@ def ask(
                 code = asyncio.run(answer_all(flow, batch, user, as_jsonl))
             else:
                 assert question is not None
-                text = read_text(Path("-"), "query") if question == "-" else question
+                text = (
+                    read_text(Path("-"), "query", MAX_STDIN_CHARS) if question == "-" else question
+                )
                 live = not machine and not quiet and on_terminal()
                 begun: list[int] = []
                 try:

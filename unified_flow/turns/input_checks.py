@@ -121,18 +121,26 @@ def new_session_id(beginning: str = "session_") -> str:
     return f"{beginning}{secrets.token_hex(6)}"
 
 
-def read_text(path: Path, field: str) -> str:
-    """Of standard input for `-`. Raises InputError for what cannot be read as UTF-8."""
+def read_text(path: Path, field: str, most: int | None = None) -> str:
+    """Of standard input for `-`. Raises InputError for what cannot be read as UTF-8, and for more
+    than `most` characters."""
     is_stdin = path == Path("-")
+    name = "standard input" if is_stdin else path
     try:
         # Standard input may be a socket, which /dev/stdin cannot open.
         source = os.fdopen(os.dup(0), "rb") if is_stdin else path.open("rb")
         with TextIOWrapper(source, "utf-8-sig") as file:
-            return file.read()
+            text = file.read(None if most is None else most + 1)
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
-        name = "standard input" if is_stdin else path
         raise InputError(f"{name} cannot be read: {reason}", field=field) from exc
+    if most is not None and len(text) > most:
+        raise InputError(
+            f"{name} holds more than {most:,} characters; that is no question",
+            field=field,
+            hint="put the material into a document and ask about it with --docs",
+        )
+    return text
 
 
 def first_mistake(exc: ValidationError) -> str:

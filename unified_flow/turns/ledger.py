@@ -27,7 +27,6 @@ class Ledger:
 
     `create` begins a turn, and `open` takes up one that is kept, which `begin` lets go on. Either
     is the one process that runs the turn, until the ledger is left, or its `lease` released.
-    `watched`: somebody reads what a model writes while it writes.
     """
 
     def __init__(
@@ -39,8 +38,8 @@ class Ledger:
     ) -> None:
         self.turn = turn or Turn()
         self.lease = lease
+        self._onlooker = observer
         self.observers = [] if observer is None else [observer]
-        self.watched = observer is not None
         self.events = list(past)
 
     @classmethod
@@ -70,6 +69,11 @@ class Ledger:
             await lease.release()
             raise
         return cls(lease, observer, turn, past)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody reads what a model writes while it writes."""
+        return self._onlooker in self.observers
 
     async def begin(
         self, event: TurnStarted | events.TurnResumed | events.TurnTakenOver | events.TurnAbandoned

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.config import tool_names
 from unified_flow.turns.results import Citation
+from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
 
 _PLACE = re.compile(r"(?:#L|:p?)\d+\Z")
@@ -70,6 +71,15 @@ def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
     for done in turn.sections.coordinator:
         if done.tool == tool_names.DOC_SEARCH and isinstance(done.result, dict):
             yield done.result["query"], passages_in(done.result), done.duration_ms
+
+
+def unread_in(sections: Sections) -> list[str]:
+    """Those that a search could not read, or not as a whole: `path: why`."""
+    for done in sections.coordinator:
+        match done.tool, done.result:
+            case tool_names.DOC_SEARCH, {"unread": list(unread)}:
+                return unread
+    return []
 
 
 def retrieved_passages(turn: Turn) -> list[Passage]:

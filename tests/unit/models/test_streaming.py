@@ -112,3 +112,21 @@ def test_onlookers_of_a_turn_see_the_text_and_the_journal_does_not(
     assert texts
     assert texts[-1] == DRAFT.response
     assert "text_arrived" not in {line["event"] for line in journal_lines(home)}
+
+
+@every_phase_by_model
+def test_a_model_streams_for_nobody_once_the_onlooker_has_failed(
+    home: Path, model_server: ModelServer
+) -> None:
+    model_server.script = script(planner=COMPLETE, synthesis=stream(DRAFT.model_dump_json()))
+
+    def leave(event: Observed) -> None:
+        raise BrokenPipeError
+
+    async def ask() -> Turn:
+        settings = {"model": "m", "base_url": model_server.url}
+        async with UnifiedFlow.from_config(home, **settings) as flow:
+            return await flow.process("s", QUESTION, observer=leave)
+
+    assert asyncio.run(ask()).response == DRAFT.response
+    assert not any(each.body.get("stream") for each in model_server.requests if each.body)

@@ -21,7 +21,7 @@ from unified_flow.models.embedded.planning import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, one_line, quotes_for
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
-from unified_flow.turns.passage import Passage, source_of, title_of
+from unified_flow.turns.passage import Passage, source_of, title_of, unread_in
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -128,11 +128,8 @@ def _nothing(sections: Sections, phrases: Phrases) -> str:
 
 def unread_documents(sections: Sections, phrases: Phrases) -> list[str]:
     """Lines that name the documents that could not be read, where the answer may stand."""
-    for result in sections.coordinator:
-        match result.tool, result.result:
-            case tool_names.DOC_SEARCH, {"unread": list(unread)}:
-                return [phrases.unread, *(f"- {each}" for each in unread)]
-    return []
+    unread = unread_in(sections)
+    return [phrases.unread, *(f"- {each}" for each in unread)] if unread else []
 
 
 def _nearest(passages: Sequence[Passage]) -> list[str]:
