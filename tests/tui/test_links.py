@@ -79,7 +79,7 @@ async def test_an_entry_its_turn_the_turns_entry_and_back(
         assert reading(pilot)
         await pilot.press("L")
         await until(pilot, lambda: triage(pilot).tab.name == "log" and reading(pilot))
-        assert f"id: {first}" in text(pilot)
+        await until(pilot, lambda: f"id: {first}" in text(pilot))
         await pilot.press("E", "escape")
         await until(pilot, lambda: triage(pilot).tab.name == "log" and reading(pilot))
         await pilot.press("escape")
@@ -88,7 +88,7 @@ async def test_an_entry_its_turn_the_turns_entry_and_back(
         await until(pilot, lambda: triage(pilot).tab.name == "turns" and reading(pilot))
         await pilot.press("escape")
         await until(pilot, lambda: len(rows(pilot).rows) == 2)
-        assert (reading(pilot), current(pilot)) == (False, first)
+        await until(pilot, lambda: (reading(pilot), current(pilot)) == (False, first))
         assert triage(pilot).model.query.text == ""
 
 
