@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Self
@@ -11,7 +12,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.home import state_folder
-from unified_flow.errors import ConfigError
+from unified_flow.errors import ConfigError, DatabaseAwayError, RetrievalError
 from unified_flow.turns.text_folder import TextFolder, TextStore
 
 Scope = Literal["once", "session", "always"]
@@ -52,7 +53,8 @@ class GrantDocument(BaseModel):
 
 class GrantStore:
     """Read anew for each question: another process may have granted or revoked meanwhile. Every
-    method raises RetrievalError if the text cannot be read or written."""
+    method raises ConfigError if the text is damaged, or cannot be read or written: nothing counts
+    as allowed then."""
 
     def __init__(self, texts: TextStore) -> None:
         self.texts = texts
@@ -62,8 +64,8 @@ class GrantStore:
         return cls(TextFolder(state_folder(home)))
 
     def all(self) -> tuple[Grant, ...]:
-        """Raises ConfigError for a text that is damaged: nothing counts as allowed then."""
-        return self._parsed(self.texts.read(NAME)).grants
+        with self._refusing("read"):
+            return _parsed(self.texts.read(NAME)).grants
 
     def add(self, grant: Grant) -> None:
         """In place of what was granted for another definition."""
@@ -96,21 +98,27 @@ class GrantStore:
         """Put what `change` makes of the grants in their place; how many fewer there are then."""
 
         def rewrite(text: str) -> tuple[str, int]:
-            before = self._parsed(text)
+            before = _parsed(text)
             after = before.with_grants(change(before.grants))
             written = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
             return written + "\n", len(before.grants) - len(after.grants)
 
-        return self.texts.change(NAME, rewrite)
+        with self._refusing("changed"):
+            return self.texts.change(NAME, rewrite)
 
-    def _parsed(self, text: str) -> GrantDocument:
-        if not text:
-            return GrantDocument()
+    @contextmanager
+    def _refusing(self, done: str) -> Iterator[None]:
         try:
-            return GrantDocument.model_validate_json(text)
-        except ValidationError as exc:
+            yield
+        except DatabaseAwayError:
+            raise
+        except (RetrievalError, ValidationError) as exc:
             raise ConfigError(
-                f"what tools may do cannot be read from {self.texts.place(NAME)}:"
+                f"what tools may do cannot be {done} in {self.texts.place(NAME)}:"
                 f" {str(exc).splitlines()[0]}",
-                hint="mend or remove that file; without it nothing is granted",
+                hint="mend or remove it; without it nothing is granted",
             ) from exc
+
+
+def _parsed(text: str) -> GrantDocument:
+    return GrantDocument.model_validate_json(text) if text else GrantDocument()

@@ -182,6 +182,14 @@ def test_a_damaged_file_grants_nothing(store: GrantStore, text: str) -> None:
     assert path_of(store).read_text() == text
 
 
+def test_a_file_that_cannot_be_read_grants_nothing(store: GrantStore) -> None:
+    path_of(store).mkdir(parents=True)
+    for refused in (store.all, lambda: store.add(Grant(tool="a", session_id=None, by="ada"))):
+        with pytest.raises(ConfigError, match="what tools may do cannot be") as caught:
+            refused()
+        assert "without it nothing is granted" in (caught.value.hint or "")
+
+
 def test_a_newer_version_s_fields_are_kept(store: GrantStore) -> None:
     store.add(Grant(tool="a", session_id=None, by="ada"))
     written = json.loads(path_of(store).read_text()) | {"later": 1}
