@@ -24,6 +24,7 @@ from unified_flow.errors import (
 from unified_flow.lib.text.printable import brief_repr
 from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
 from unified_flow.tools.plugins import ToolModules
+from unified_flow.turns.lines import encode
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 
@@ -173,9 +174,16 @@ class Toolbox:
 
 
 def _bounded(tool: Tool, output: ToolOutput) -> ToolOutput:
-    """What a tool returns goes into the journal and to models. Raises ToolError for too much."""
+    """What a tool returns goes into the journal and to models. Raises ToolError for too much, and
+    for what no journal can take: the turn could record nothing after it."""
     result = output.result
-    text = result if isinstance(result, str) else json.dumps(result, default=str)
+    try:
+        text = result if isinstance(result, str) else encode(result)
+    except (ValueError, RecursionError) as exc:
+        raise ToolError(
+            f"{tool.name} returned what cannot be written as JSON",
+            hint="Return text, numbers, lists, dicts, dataclasses or pydantic models.",
+        ) from exc
     length = len(text) + sum(len(claim.claim) for claim in output.claims)
     if length > MAX_RESULT_CHARS:
         raise ToolError(

@@ -8,6 +8,7 @@ from pydantic import Field
 from unified_flow.errors import (
     ConfigError,
     ToolArgumentError,
+    ToolError,
     ToolNotFoundError,
     ToolTimeoutError,
 )
@@ -50,6 +51,17 @@ def test_a_checked_request_runs() -> None:
     box = Toolbox([tool()])
     found, args = box.check(ToolRequest(tool="text.repeat", args={"text": "ab", "times": 2}))
     assert asyncio.run(box.call(found, args)).result == "abab"
+
+
+@pytest.mark.parametrize("returned", [object(), {"a": [object()]}, {1: lambda: 1}])
+def test_what_no_journal_can_take_is_the_tool_s_failure(returned: object) -> None:
+    async def strange(args: RepeatArguments) -> ToolOutput:
+        return ToolOutput(result=returned)
+
+    box = Toolbox([tool(strange)])
+    found, args = box.check(ToolRequest(tool="text.repeat", args={"text": "ab"}))
+    with pytest.raises(ToolError, match=r"text\.repeat returned what cannot be written as JSON"):
+        asyncio.run(box.call(found, args))
 
 
 @pytest.mark.parametrize(
