@@ -41,7 +41,7 @@ from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.sessions.store import SqlSessions
 from unified_flow.turns.store import TurnMark, TurnStore
-from unified_flow.turns.text_folder import Change
+from unified_flow.turns.texts import Change
 
 ANY = 10**9  # sessions
 _LOCK_S = 5.0

@@ -76,8 +76,8 @@ def notify(home: Path, event: str, entry: Entry, failure: Entry) -> None:
         settings = settings_of(home, NotificationSettings)
         if not settings.url and not settings.command:
             return
-        log, told = home / LOG_FOLDER / "notifications.log", message(event, entry, failure)
-        task = {**asdict(settings), "log": str(log), "message": told}
+        log, said = home / LOG_FOLDER / "notifications.log", message(event, entry, failure)
+        task = {**asdict(settings), "log": str(log), "message": said}
         subprocess.run(
             [sys.executable, "-m", "interventions.admission.notifications"],
             input=json.dumps(task).encode(),

@@ -21,12 +21,12 @@ from unified_flow.errors import InputError, RetrievalError
 from unified_flow.shared.database import Database
 from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.turns.memory import MAX_TEXT, MemoryStore, text_name
-from unified_flow.turns.text_folder import TextFolder
+from unified_flow.turns.texts import TextFolder
 
 WRITER = """
 import sys
 from pathlib import Path
-from unified_flow.turns.text_folder import TextFolder
+from unified_flow.turns.texts import TextFolder
 from unified_flow.turns.memory import MemoryStore
 store = MemoryStore(TextFolder(Path(sys.argv[1])))
 print("ready", flush=True)

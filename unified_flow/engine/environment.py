@@ -77,23 +77,25 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     for key, name in (("git_commit", "git commit"), ("python", "python")):
         if key in before and before[key] != after.get(key):
             lines.append(f"{name} {_short(before[key])} -> {_short(after.get(key))}")
-    models = (f"model {old} -> {new or 'none'}" for _, old, new in _of("models", before, after))
+    models = (
+        f"model {old} -> {new or 'none'}" for _, old, new in _changed_in("models", before, after)
+    )
     lines += dict.fromkeys(models)  # most phases share one
     if before.get("git_commit") == after.get("git_commit") and after.get("git_dirty"):
         was = "was clean then" if before.get("git_dirty") is False else "what is in them is unknown"
         lines.append(f"uncommitted changes ({was})")
-    packages = _of("packages", before, after)
+    packages = _changed_in("packages", before, after)
     lines += [f"{package} {old} -> {new or 'gone'}" for package, old, new in packages]
     if "config_digest" in before and before["config_digest"] != after["config_digest"]:
         lines.append("configuration")
-    lines += [f"tool module {name}" for name, _, _ in _of("tool_modules", before, after)]
+    lines += [f"tool module {name}" for name, _, _ in _changed_in("tool_modules", before, after)]
     read = before.get("recipes") or {}
     # One that could not be read is in neither; a journal that lists none proves nothing.
     changed = (name for name in NAMES if read and read.get(name) != after["recipes"].get(name))
     return lines + [f"recipe {name}" for name in changed]
 
 
-def _of(
+def _changed_in(
     key: str, before: dict[str, Any], after: dict[str, Any]
 ) -> Iterator[tuple[str, str, str | None]]:
     """What has changed of those that were there before: its name, then, now."""

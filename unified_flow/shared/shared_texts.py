@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from unified_flow.shared.database import Connection, Database
-from unified_flow.turns.text_folder import Change, TextStore
+from unified_flow.turns.texts import Change, TextStore
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from interventions.home import state_folder
 from unified_flow.errors import ConfigError, DatabaseAwayError, RetrievalError
-from unified_flow.turns.text_folder import TextFolder, TextStore
+from unified_flow.turns.texts import TextFolder, TextStore
 
 Scope = Literal["once", "session", "always"]
 SCOPES: tuple[Scope, ...] = ("once", "session", "always")

@@ -18,7 +18,7 @@ from interventions.secrets.rules import is_masked, patterns, words
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
-from unified_flow.turns.text_folder import TextFolder, TextStore
+from unified_flow.turns.texts import TextFolder, TextStore
 
 T = TypeVar("T")
 
@@ -168,7 +168,7 @@ class MemoryStore(Memories):
             raise RetrievalError(
                 f"the memories in {self.texts.place(name)} cannot be read:"
                 f" {str(exc).splitlines()[0]}",
-                hint="mend or remove that file",
+                hint="mend or remove it",
             ) from exc
 
 

@@ -101,8 +101,8 @@ class Delivery:
 
 class TurnStore(Protocol):
     """Methods that take a `turn_id` raise FileNotFoundError for one that is not there, but for
-    `mark` and `is_held`, and RetrievalError for what cannot be read. Those with a body are for
-    stores without files, and without leases that outlive their process."""
+    `mark`, `is_held` and `is_queued`, and RetrievalError for what cannot be read. Those with a body
+    are for stores without files, and without leases that outlive their process."""
 
     def place(self, turn_id: int | None = None) -> str:
         """Where a turn, or all of them, are kept: for a message to people."""

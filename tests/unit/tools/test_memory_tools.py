@@ -13,7 +13,7 @@ from unified_flow.tools.builtin.memory_tools import memory_tools
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import ToolRequest
-from unified_flow.turns.text_folder import TextFolder
+from unified_flow.turns.texts import TextFolder
 
 ANNA = Caller(user_id="anna", session_id="s", turn_id=4)
 BO = Caller(user_id="bo", session_id="s", turn_id=5)

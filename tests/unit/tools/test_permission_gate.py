@@ -23,7 +23,7 @@ from unified_flow.tools.permission_gate import (
     PermissionReply,
     decide,
 )
-from unified_flow.turns.text_folder import TextFolder
+from unified_flow.turns.texts import TextFolder
 
 READS, WRITES, NETWORK = Access.READS, Access.WRITES, Access.NETWORK
 

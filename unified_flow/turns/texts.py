@@ -26,7 +26,7 @@ class TextStore(Protocol):
         ...
 
     def names(self) -> list[str]:
-        """Of those that have a line for each record (`.jsonl`)."""
+        """All of them; of a folder, its `.jsonl`."""
         ...
 
     def may_have(self, name: str) -> bool:
