@@ -18,6 +18,7 @@ from unified_flow.turns.texts import TextFolder, TextStore
 Scope = Literal["once", "session", "always"]
 SCOPES: tuple[Scope, ...] = ("once", "session", "always")
 NAME = "grants.json"
+_HINT = "mend or remove it; without it nothing is granted"
 
 
 class Grant(BaseModel):
@@ -65,7 +66,7 @@ class GrantStore:
 
     def all(self) -> tuple[Grant, ...]:
         with self._refusing("read"):
-            return _parsed(self.texts.read(NAME)).grants
+            return self._parsed(self.texts.read(NAME)).grants
 
     def add(self, grant: Grant) -> None:
         """In place of what was granted for another definition."""
@@ -98,7 +99,7 @@ class GrantStore:
         """Put what `change` makes of the grants in their place; how many fewer there are then."""
 
         def rewrite(text: str) -> tuple[str, int]:
-            before = _parsed(text)
+            before = self._parsed(text)
             after = before.with_grants(change(before.grants))
             written = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
             return written + "\n", len(before.grants) - len(after.grants)
@@ -112,13 +113,17 @@ class GrantStore:
             yield
         except DatabaseAwayError:
             raise
-        except (RetrievalError, ValidationError) as exc:
+        except RetrievalError as exc:
+            raise ConfigError(f"what tools may do cannot be {done}: {exc}", hint=_HINT) from exc
+
+    def _parsed(self, text: str) -> GrantDocument:
+        if not text:
+            return GrantDocument()
+        try:
+            return GrantDocument.model_validate_json(text)
+        except ValidationError as exc:
             raise ConfigError(
-                f"what tools may do cannot be {done} in {self.texts.place(NAME)}:"
+                f"what tools may do cannot be read from {self.texts.place(NAME)}:"
                 f" {str(exc).splitlines()[0]}",
-                hint="mend or remove it; without it nothing is granted",
+                hint=_HINT,
             ) from exc
-
-
-def _parsed(text: str) -> GrantDocument:
-    return GrantDocument.model_validate_json(text) if text else GrantDocument()
