@@ -38,7 +38,7 @@ VARIES = (
     (r"\b[0-9a-f]{6}\b", "ID"),
     (r"\.md:\d+", ".md:N"),
     (r"\bturns? (show )?\d+", "turn N"),
-    (r"\b\d+(\.\d+)? ?m?s\b", "TIME"),
+    (r"(under )?\b\d+(\.\d+)? ?m?s\b", "TIME"),
     (r"127\.0\.0\.1:\d+", SERVER),
     (r" +", " "),
 )
