@@ -20,10 +20,10 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 	@$(if $(filter file,$(origin Q)),echo "$$Q" >&2)
 	@$(RUN)/unified-flow ask "$$Q" --docs "$$DOCS"
 
-# Three workers on two cores: a test waits a fifth of its time, for disks, processes and servers.
+# Four workers on two cores: a test waits a third of its time, for disks, processes and servers.
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
 	@echo "The whole suite takes six minutes on two quiet cores." >&2
-	@$(RUN)/pytest -n 3 --dist worksteal -q
+	@$(RUN)/pytest -n 4 --dist worksteal -q
 
 corpora: $(VENV)/dev.stamp $(VENV)/corpora.stamp ## the tests that read whole documentations (25 MB are fetched)
 	@$(RUN)/pytest -n 2 -q -m corpora tests/corpora
