@@ -22,7 +22,7 @@ ask: $(VENV)/run.stamp ## answer a question from documents: make ask Q="..." DOC
 
 # Four workers on two cores: a test waits a third of its time, for disks, processes and servers.
 test: $(VENV)/dev.stamp $(VENV)/smollm2.gguf ## run the test suite
-	@echo "The whole suite takes six minutes on two quiet cores." >&2
+	@echo "The whole suite takes five minutes on two quiet cores." >&2
 	@$(RUN)/pytest -n 4 --dist worksteal -q
 
 corpora: $(VENV)/dev.stamp $(VENV)/corpora.stamp ## the tests that read whole documentations (25 MB are fetched)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator
 
 from unified_flow.errors import InputError
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.printable import printable
 
 Root = Path | str
 """A path, or as text the address of a web page."""

@@ -16,7 +16,7 @@ from typing import Any, Never, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError, SchemaMismatchError
-from unified_flow.lib.text.printable import brief_repr
+from unified_flow.lib.printable import brief_repr
 
 Output = TypeVar("Output", bound=BaseModel)
 

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from unified_flow.errors import RecipeError
-from unified_flow.lib.text.printable import brief_repr
+from unified_flow.lib.printable import brief_repr
 from unified_flow.turns import sections
 
 PACKAGED = Path(__file__).with_name("recipes")

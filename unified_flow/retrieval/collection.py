@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from unified_flow.config.document_roots import Root, folders_of, own_folders
 from unified_flow.errors import InputError
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import discover, meant
 from unified_flow.retrieval.index import SUFFIX, Index

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from interventions.home import STATE_FOLDER, kept_in
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.printable import printable
 from unified_flow.retrieval.secret_files import is_secret
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_modules"})

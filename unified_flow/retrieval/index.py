@@ -25,7 +25,7 @@ from unified_flow.config.document_roots import (
 )
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.errors.sqlite import is_broken
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.index_reader import IndexReader, Search, remembered, verified
 from unified_flow.retrieval.index_update import UpdateOptions, refresh

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from unified_flow.config.document_roots import Root, folders_of, is_address, root_from
 from unified_flow.errors import RetrievalError
+from unified_flow.lib.printable import printable
 from unified_flow.lib.text import language_of, query_terms, share_in_question
 from unified_flow.lib.text.conversation import LOOKED_AT, heed, with_conversation
-from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval.bm25 import (
     DEMANDS,
     REACHED,

@@ -16,8 +16,8 @@ from unified_flow.config.document_roots import Root, folders_of
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import RetrievalError
 from unified_flow.lib.clock import elapsed_ms
+from unified_flow.lib.printable import printable
 from unified_flow.lib.sandbox import SandboxLimits
-from unified_flow.lib.text.printable import printable
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import discover, meant
 from unified_flow.retrieval.index_reader import remembered, scope_of, totals

@@ -10,8 +10,8 @@ from contextlib import closing
 from unified_flow.config.allowed_addresses import named, parse_allowed
 from unified_flow.config.tables import DocumentSettings, ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
+from unified_flow.lib.printable import printable
 from unified_flow.lib.sandbox import SandboxLimits
-from unified_flow.lib.text.printable import printable
 from unified_flow.lib.threads import wait_for
 from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp

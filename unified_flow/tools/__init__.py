@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from unified_flow.errors import ConfigError
 from unified_flow.errors.classification import Stage
-from unified_flow.lib.text.printable import brief_repr
+from unified_flow.lib.printable import brief_repr
 from unified_flow.turns.results import Claim
 
 MAX_CLAIM_CHARS = 4000

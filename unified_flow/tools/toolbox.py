@@ -21,7 +21,7 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
-from unified_flow.lib.text.printable import brief_repr
+from unified_flow.lib.printable import brief_repr
 from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
 from unified_flow.tools.plugins import ToolModules
 from unified_flow.turns.lines import encode

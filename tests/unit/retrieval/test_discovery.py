@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unified_flow.config.document_roots import resolved
 from unified_flow.errors import InputError
-from unified_flow.lib.text.printable import printable
+from unified_flow.lib.printable import printable
 from unified_flow.retrieval.discovery import discover
 
 

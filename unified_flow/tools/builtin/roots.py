@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unified_flow.errors import ConfigError, FileUnusableError, PathRefusedError
-from unified_flow.lib.text.printable import brief_repr, printable
+from unified_flow.lib.printable import brief_repr, printable
 from unified_flow.retrieval.discovery import FoundFile, discover
 from unified_flow.retrieval.secret_files import is_secret, secret_in
 
