@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from interventions.home import find_home, state_folder
 from interventions.settings import SharedSettings, settings_of
-from unified_flow.errors import DatabaseAwayError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import DatabaseAwayError, needs_extra
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.store import TurnStore

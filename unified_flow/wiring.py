@@ -19,8 +19,7 @@ from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
 from unified_flow.engine.services import Dispatcher, Services, ThisProcess
 from unified_flow.engine.telemetry.query_log import QueryLog
-from unified_flow.errors import ConfigError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import ConfigError, needs_extra
 from unified_flow.guardrails.guardrails import Guardrails
 from unified_flow.guardrails.recorder import Recorder
 from unified_flow.models import Model

@@ -45,7 +45,7 @@ def serve(
     RAG_TRIAGE_TOKEN, or from files. It needs: pip install 'unified-flow[serve]'
     """
     from unified_flow.cli.recovery import note_dead_turns
-    from unified_flow.errors.extras import needs_extra
+    from unified_flow.errors import needs_extra
     from unified_flow.wiring import wire
 
     with needs_extra("serving", "serve"):
@@ -82,7 +82,7 @@ def mcp(
     """
     from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged
-    from unified_flow.errors.extras import needs_extra
+    from unified_flow.errors import needs_extra
     from unified_flow.flow import UnifiedFlow
 
     with needs_extra("serving agents", "mcp"):

@@ -7,7 +7,8 @@ What the network does (httpx errors) is not wrapped; `classification.py` says wh
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
@@ -226,3 +227,16 @@ class CaptchaError(PageError, PermissionError):
     """A site wants to see a person first."""
 
     intervention_type = "captcha"
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Around imports of what only the extra installs; `what` a person wants needs them. Raises
+    ConfigError, also for a package that lacks a library of the system."""
+    try:
+        yield
+    except ImportError as exc:
+        raise ConfigError(
+            f"{what} needs the extra `{extra}`: {exc}",
+            hint=f"pip install 'unified-flow[{extra}]'",
+        ) from exc

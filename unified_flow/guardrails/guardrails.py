@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from interventions.home import state_folder
 from interventions.settings import SharedSettings, settings_of
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.errors import DatabaseAwayError, RetrievalError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import DatabaseAwayError, RetrievalError, needs_extra
 from unified_flow.guardrails.decisions import GuardrailStats, stats_of
 from unified_flow.guardrails.moderator import ModerationFailed, Moderator
 from unified_flow.guardrails.recorder import REPLY_CHARS, Recorder, left_s, log_block, log_failure

@@ -30,8 +30,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from interventions.home import create_private, make_private_folder
-from unified_flow.errors import ConfigError, RetrievalError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import ConfigError, RetrievalError, needs_extra
 from unified_flow.models.circuit_breaker import Breaker, CircuitRules
 
 LOCKED_S = 1.0

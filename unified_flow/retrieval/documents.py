@@ -21,8 +21,7 @@ from unified_flow.config.document_roots import (
     resolved,
 )
 from unified_flow.config.settings import Settings, load
-from unified_flow.errors import ConfigError, InputError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import ConfigError, InputError, needs_extra
 from unified_flow.retrieval import store
 from unified_flow.retrieval.collection import Statistics, statistics, unknown_collection
 from unified_flow.retrieval.explanation import Explanation, explain

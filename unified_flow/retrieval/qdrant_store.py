@@ -8,8 +8,7 @@ from contextlib import closing, contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from unified_flow.errors import RetrievalError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import RetrievalError, needs_extra
 from unified_flow.retrieval.embedding import require_size
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ _DISPATCH = f"""
     )
     RETURNING {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' '), pg_advisory_unlock(%(lock)s)
 """
-# It may have ended since whoever asks now looked for its answer.
+# It may have ended since its answer was looked for.
 _FOLLOW_SAME = """
     UPDATE turns SET followers = followers + 1
     WHERE message = %(message)s AND (live OR status = 'answered') RETURNING turn_id

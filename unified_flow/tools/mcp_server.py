@@ -24,8 +24,13 @@ from pydantic import BaseModel, RootModel, model_validator
 
 from interventions.home import open_private
 from unified_flow.config.tables import McpSettings
-from unified_flow.errors import ConfigError, ToolArgumentError, ToolError, ToolServerError
-from unified_flow.errors.extras import needs_extra
+from unified_flow.errors import (
+    ConfigError,
+    ToolArgumentError,
+    ToolError,
+    ToolServerError,
+    needs_extra,
+)
 from unified_flow.lib.text.linear_regex import searcher
 from unified_flow.tools import NAME, Access, Tool, ToolOutput, current_caller
 from unified_flow.tools.functions import claims_of

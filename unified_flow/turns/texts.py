@@ -60,7 +60,7 @@ class TextFolder(TextStore):
         except FileNotFoundError:
             return False
         except OSError:
-            pass  # whoever reads is told what is wrong
+            pass  # reading it says what is wrong
         return True
 
     def read(self, name: str) -> str:
