@@ -18,6 +18,23 @@ QueueError
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+_INSTALLERS = {
+    "uv-receipt.toml": "uv tool install --force",
+    "pipx_metadata.json": "pipx install --force",
+}
+"""Programs that leave this file in an environment of their own, which has no pip."""
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra to the installation that runs."""
+    for mark, install in _INSTALLERS.items():
+        if Path(sys.prefix, mark).exists():
+            return f"{install} '.[{extra}]', in the folder that it was installed from"
+    return f"pip install 'unified-flow[{extra}]'"
+
 
 class QueueError(Exception):
     """`str(error)` says what happened; `hint` says what a person can do about it."""

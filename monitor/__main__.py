@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from interventions.errors import QueueError
+from interventions.errors import QueueError, how_to_install
 
 if TYPE_CHECKING:
     from monitor.app import Monitor
@@ -133,7 +133,7 @@ def _serve(options: argparse.Namespace) -> None:
     try:
         from monitor.web import serve
     except ImportError as error:
-        _fail(f"--web needs the extra web ({error}): pip install 'unified-flow[web]'")
+        _fail(f"--web needs the extra web ({error}): {how_to_install('web')}")
     try:
         serve(arguments, options.port or 0)
     except OSError as error:

@@ -23,7 +23,7 @@ from threading import Thread
 from typing import Any
 
 from interventions.entry import Entry, fingerprints, open_ones, short_id
-from interventions.errors import QueueError
+from interventions.errors import QueueError, how_to_install
 from interventions.home import LOG_FOLDER
 from interventions.secrets.redaction import redact_text
 from interventions.settings import NotificationSettings, settings_of
@@ -141,7 +141,7 @@ def _send_to_apprise(url: str, message: dict[str, Any]) -> str:
     try:
         apprise: Any = import_module("apprise")
     except ImportError:
-        return "apprise is not installed: pip install 'unified-flow[notify]'"
+        return f"apprise is not installed: {how_to_install('notify')}"
     note = f" (was resolved: {message['regression_note']})" if message["regression_of"] else ""
     title = f"{message['event'].replace('_', ' ')}: {message['phase']} {message['error_type']}"
     seen = f"{message['occurrences']} x, interventions show {message['short_id']}"

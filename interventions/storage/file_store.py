@@ -49,7 +49,7 @@ def store_at(home: Path) -> Store:
         try:
             store: Store = point.load()(home)
         except ImportError as error:
-            hint = "pip install 'unified-flow[shared]'"
+            hint = errors.how_to_install("shared")
             raise errors.SettingsError(f"[shared] cannot be used: {error}", hint=hint) from error
         return store
     raise errors.SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")

@@ -103,11 +103,8 @@ def test_rules_that_read_the_same_are_one(home: Path) -> None:
     assert "error" in run(home, "rules", "add", "spam", "--user", "a\nb", code=2).stderr
 
 
-def test_what_a_rule_finds_is_said_when_it_is_added(home: Path) -> None:
-    added = run(home, "rules", "add", "spam", "viagr*", "buy now").stderr
-    assert "spam: also spams, spammed, spamming" in added
-    assert "viagr*:" not in added
-    assert "buy now:" not in added
+def test_a_rule_finds_inflections_and_what_stands_for_its_star(home: Path) -> None:
+    run(home, "rules", "add", "spam", "viagr*", "buy now")
     for message in ("no spams", "VIAGRA!"):
         run(home, "rules", "test", message, code=1)
     run(home, "rules", "test", "buy nows and antispam")

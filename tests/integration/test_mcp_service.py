@@ -211,15 +211,26 @@ def test_it_ends_with_its_input_and_writes_nothing_else_on_stdout(home: Path, do
     assert ended.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        (None, "pip install 'unified-flow[mcp]'"),
+        ("uv-receipt.toml", "uv tool install --force '.[mcp]'"),
+        ("pipx_metadata.json", "pipx install --force '.[mcp]'"),
+    ],
+)
 def test_without_the_sdk_it_says_what_to_install(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mark: str | None, command: str
 ) -> None:
+    if mark is not None:
+        (tmp_path / mark).touch()
+        monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.delitem(sys.modules, "unified_flow.mcp_service", raising=False)
     for name in ("mcp", "mcp.server", "mcp.server.mcpserver"):
         monkeypatch.setitem(sys.modules, name, None)
     outcome = CliRunner().invoke(app, ["mcp", "--home", str(home)])
     assert outcome.exit_code == 2
-    assert "pip install 'unified-flow[mcp]'" in outcome.stderr
+    assert f"hint: {command}" in outcome.stderr
 
 
 def failure(message: str, **fields: Any) -> InterventionRequest:

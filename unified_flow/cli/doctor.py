@@ -153,7 +153,7 @@ def _recipes(services: Services) -> Iterator[Finding]:
 def _documents(services: Services) -> str:
     """Brings the index up to date on the way, unless it is read-only."""
     from unified_flow.retrieval.documents import AS_IT_IS
-    from unified_flow.retrieval.formats.document import INSTALL
+    from unified_flow.retrieval.formats.document import NEEDS_EXTRA
 
     if services.documents is None:
         raise ConfigError("none are named and none are indexed", hint=NAME_DOCUMENTS)
@@ -170,7 +170,7 @@ def _documents(services: Services) -> str:
     report = services.documents.refresh()
     index.check()
     left_out = f", {len(report.skipped)} left out" if report.skipped else ""
-    extra = next((reason for _, reason in report.skipped if reason.endswith(INSTALL)), None)
+    extra = next((reason for _, reason in report.skipped if NEEDS_EXTRA in reason), None)
     needs = f"; {extra}" if extra else ""
     unread = "".join(f"; {path}: {what}" for path, what in report.unread)
     return f"{held(report.files, report.chunks)}{left_out}{needs}{unread}"

@@ -79,14 +79,10 @@ def add(
     unified-flow rules add spam 'buy now' --user ada
     unified-flow rules add lawyer 'attorn*' --escalate
     """
-    from unified_flow.guardrails.matcher import inflections
     from unified_flow.guardrails.user_rules import merged, parsed_rules
 
     more = parsed_rules(user, rules, escalates=escalate)
     _changed(user, lambda before: merged(before, more), home, as_json)
-    for rule in more.rules():
-        if (forms := inflections(rule.text, unusual=False)) and not as_json:
-            note(f"  {rule.text}: also {', '.join(forms)}")
 
 
 def delete(

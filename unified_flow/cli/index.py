@@ -50,7 +50,7 @@ def index(
 ) -> None:
     """Index documents: only what is new or changed is read. What git ignores is left out.
 
-    PDF, Word, PowerPoint and Excel need an extra: pip install 'unified-flow[documents]'.
+    PDF, Word, PowerPoint and Excel need the extra `documents`.
 
     \b
     unified-flow index docs/ README.md

@@ -42,7 +42,7 @@ def serve(
     RAG_CLIENT_TOKEN=… unified-flow serve --host 0.0.0.0
 
     Settings: the table [serve]. Tokens come from the variables RAG_CLIENT_TOKEN and
-    RAG_TRIAGE_TOKEN, or from files. It needs: pip install 'unified-flow[serve]'
+    RAG_TRIAGE_TOKEN, or from files. It needs the extra `serve`.
     """
     from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.errors import needs_extra
@@ -78,7 +78,7 @@ def mcp(
     unified-flow mcp --docs docs/
     unified-flow mcp --docs docs/ --allow-write --home ~/project
 
-    It needs: pip install 'unified-flow[mcp]'
+    It needs the extra `mcp`.
     """
     from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged

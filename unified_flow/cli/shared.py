@@ -28,7 +28,7 @@ def migrate(home: options.Home = None, as_json: options.AsJson = False) -> None:
     \b
     unified-flow shared migrate
 
-    Settings: the table [shared]. It needs: pip install 'unified-flow[shared]'
+    Settings: the table [shared]. It needs the extra `shared`.
     """
     database = database_of(home)
     from unified_flow.shared.migration import migrate as upgrade

@@ -34,7 +34,7 @@ def worker(
     unified-flow worker --turns 8 --drain 60
 
     After SIGTERM it begins no more; what has not ended by then, other workers take over.
-    Settings: the table [shared]. It needs: pip install 'unified-flow[shared]'
+    Settings: the table [shared]. It needs the extra `shared`.
     """
     database = database_of(home)
     from dataclasses import replace

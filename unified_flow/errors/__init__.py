@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Literal
 
+from interventions.errors import how_to_install
+
 Loop = Literal["planning_loop", "retry", "revise", "model_calls"]
 
 
@@ -238,5 +240,5 @@ def needs_extra(what: str, extra: str) -> Iterator[None]:
     except ImportError as exc:
         raise ConfigError(
             f"{what} needs the extra `{extra}`: {exc}",
-            hint=f"pip install 'unified-flow[{extra}]'",
+            hint=how_to_install(extra),
         ) from exc

@@ -24,7 +24,6 @@ from unified_flow.guardrails.normalization import folded, undisguised, visible, 
 Kind = Literal["keyword", "phrase"]
 Wildcards = tuple[bool, bool]
 _SHORTEST_STEM = 3
-_MAY_DOUBLE = re.compile(r"(?:mit|(?<!f)fer|cur|[sg]et|gin|nap|bug|gram|l)\Z")
 _VOWELS = "aeiou"
 _BEGINNING = re.compile(r"\*+(?=\w)")
 _END = re.compile(r"(?<=\w)\*+$")
@@ -109,9 +108,9 @@ def canonical(rule: str) -> str:
     return _key(plain, *_wildcards(seen)) if plain else _symbols(seen)
 
 
-def inflections(rule: str, *, unusual: bool = True) -> list[str]:
-    """Regular English forms in which a rule of a single word is found as well; none of others.
-    `unusual`: also those that few words have (`deterred`, but `lawyerred` as well)."""
+def inflections(rule: str) -> list[str]:
+    """Regular English forms in which a rule of a single word is found as well; none of others,
+    and of some words also a form that is none (`deterred` and `detered`)."""
     seen = visible(rule)
     plain = words(folded(seen))
     if len(plain) != 1 or _with_signs(seen) or any(_wildcards(seen)):
@@ -126,11 +125,11 @@ def inflections(rule: str, *, unusual: bool = True) -> list[str]:
         return [plural, f"{word}ing"]
     if word[-1] == "e":
         return [plural, f"{word}d", f"{word[:-1]}ing"]
-    stems = _verb_stems(word, unusual)
+    stems = _verb_stems(word)
     return [plural, *(f"{stem}{end}" for stem in stems for end in ("ed", "ing"))]
 
 
-def _verb_stems(word: str, unusual: bool) -> list[str]:
+def _verb_stems(word: str) -> list[str]:
     """`kill`; `spamm`, for a consonant after one short vowel is doubled; `panick`. In longer words
     the stress decides, which letters do not show: `offer` and `admitt`."""
     doubles = word[-1] not in f"{_VOWELS}wxy" and word[-2] in _VOWELS and word[-3] not in _VOWELS
@@ -141,7 +140,7 @@ def _verb_stems(word: str, unusual: bool) -> list[str]:
     doubled = word + word[-1]
     if len(re.findall(f"[{_VOWELS}y]+", word)) == 1:
         return [doubled]
-    return [word, doubled] if unusual or _MAY_DOUBLE.search(word) else [word]
+    return [word, doubled]
 
 
 class Matcher:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from interventions.errors import how_to_install
 from interventions.home import open_private
 from unified_flow.errors import ConfigError, ModelError
 
@@ -148,7 +149,7 @@ class LocalServer:
 
     def _start_error(self, answer: dict[str, str], late: bool) -> Exception:
         if "missing" in answer:
-            return ConfigError(answer["error"], hint="pip install 'unified-flow[local]'")
+            return ConfigError(answer["error"], hint=how_to_install("local"))
         if late:
             return LocalModelError(
                 f"{self.path} was not loaded within {self._start_timeout_s:g} s",

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePath
 
+from interventions.errors import how_to_install
 from unified_flow.errors import InputError
 from unified_flow.lib.sandbox import Part, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
@@ -35,7 +36,7 @@ from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.formats.ocr import ocr_pages
 
 MAX_BYTES = 16 * 1024 * 1024
-INSTALL = "pip install 'unified-flow[documents]'"
+NEEDS_EXTRA = " files need an extra: "
 
 _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
     extension: module.sections
@@ -97,7 +98,7 @@ def refuse_unreadable(extension: str) -> None:
 
 def can_be_read_now(path: str, skipped: str) -> bool:
     """Whether the library for want of which the file was `skipped` has been installed since."""
-    return skipped.endswith(INSTALL) and missing_library(extension_of(path)) is None
+    return NEEDS_EXTRA in skipped and missing_library(extension_of(path)) is None
 
 
 def convertible(extension: str) -> bool:
@@ -110,7 +111,7 @@ def missing_library(extension: str) -> str | None:
     _, name, library = _CONVERTERS[extension]
     if not library or find_spec(library) is not None:
         return None
-    return f"{name} files need an extra: {INSTALL}"
+    return f"{name}{NEEDS_EXTRA}{how_to_install('documents')}"
 
 
 def converter_of(extension: str) -> str:

@@ -11,6 +11,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from interventions.errors import how_to_install
 from unified_flow.config import tool_names
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.errors import FileUnusableError, ToolArgumentError
@@ -18,7 +19,6 @@ from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.formats.document import (
-    INSTALL,
     converted,
     convertible,
     extension_of,
@@ -193,7 +193,9 @@ def locate(roots: Roots, path: str) -> Place:
 def _converted(roots: Roots, located: Located, extension: str, ocr: str | None) -> Converted:
     """The text that the index has of it too. Raises FileUnusableError, and as Roots.read."""
     if reason := missing_library(extension):
-        raise FileUnusableError(f"{located.shown} cannot be read: {reason}", hint=INSTALL)
+        raise FileUnusableError(
+            f"{located.shown} cannot be read: {reason}", hint=how_to_install("documents")
+        )
     limits = SandboxLimits()
     data = _bytes(roots, located, limits.file_bytes)
     try:
