@@ -157,11 +157,10 @@ def wire(
 
 def _workers(turns: TurnStore, settings: Settings) -> Dispatcher:
     from unified_flow.engine.worker_dispatch import Workers
-    from unified_flow.shared.following import TurnFollower
     from unified_flow.shared.turn_store import PostgresTurnStore
 
     assert isinstance(turns, PostgresTurnStore)
-    return Workers(TurnFollower(turns), settings.language)
+    return Workers(turns, settings.language)
 
 
 def _listed(name: str, given: object, what: str, fits: Callable[[object], bool]) -> list[Any]:

@@ -21,7 +21,6 @@ from tests.servers.pooler import transaction_pooler
 from tests.shared.conftest import LIMIT_S, WORKER
 from tests.shared.test_queue import request
 from unified_flow.cli.app import app
-from unified_flow.shared import database_check
 from unified_flow.shared.database import Database
 
 runner = CliRunner()
@@ -58,16 +57,14 @@ def test_a_pooler_by_transactions_is_found_out(
     check: Check, database_url: str, shared_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by a worker, which would wait for ever for locks that others hold in its name."""
-    monkeypatch.setattr(database_check, "NOTIFIED_WITHIN_S", 1.0)
     with transaction_pooler(database_url) as url:
         monkeypatch.setenv("FLOW_DATABASE_URL", url)
         found = check(1)
         worker = runner.invoke(app, ["worker", "--home", str(shared_home)])
     assert worker.exit_code == 2
     assert "session pooling" in worker.stderr
-    for name in ("session", "notifications"):
-        assert not found[name]["ok"]
-        assert "session pooling" in found[name]["hint"]
+    assert not found["session"]["ok"]
+    assert "session pooling" in found["session"]["hint"]
 
 
 def test_a_server_that_is_away_is_said_without_its_url(
@@ -138,7 +135,7 @@ def test_a_server_that_takes_no_writes_is_found_out(
     assert "unified-flow shared check" in outcome.stderr
 
 
-def test_tables_of_dbos_that_are_missing_and_tables_of_a_newer_version(
+def test_tables_of_dbos_that_are_missing_or_old_and_tables_of_a_newer_version(
     check: Check, database: Database, shared_home: Path
 ) -> None:
     database.row("UPDATE shared_version SET version_num = '9999' RETURNING 1")
@@ -148,6 +145,8 @@ def test_tables_of_dbos_that_are_missing_and_tables_of_a_newer_version(
     assert "at 9999" in newer.stderr
     database.row("UPDATE shared_version SET version_num = '0001' RETURNING 1")
     with database.connection() as connection:
+        connection.execute("UPDATE dbos.dbos_migrations SET version = 1")
+        assert "DBOS" in check(1)["tables"]["message"]
         connection.execute("DROP SCHEMA dbos CASCADE")
     assert "shared migrate" in check(1)["tables"]["hint"]
     outcome = Process(

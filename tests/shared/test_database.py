@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from subprocess import run
+from time import monotonic
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
@@ -14,10 +16,16 @@ from typer.testing import CliRunner
 
 from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import Hanging
+from unified_flow.api.readiness import Readiness
+from unified_flow.api.running_turns import Progress
+from unified_flow.api.upkeep import Upkeep
 from unified_flow.cli.app import app
+from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, DatabaseAwayError
+from unified_flow.guardrails.guardrails import open_store
 from unified_flow.shared.database import Database, database_at, joining
 from unified_flow.shared.migration import migrate, revisions
+from unified_flow.wiring import wire
 
 runner = CliRunner()
 
@@ -102,6 +110,32 @@ def test_a_server_that_hangs_is_away(database_url: str) -> None:
         database.close()
         with pytest.raises(DatabaseAwayError):
             database.run(lambda c: c.execute("SELECT 1"))
+
+
+@pytest.mark.parametrize("rules", [True, False], ids=["with rules", "without rules"])
+def test_ready_does_not_wait_for_a_database_that_is_away(
+    rules: bool, served_home: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also who asks while it is found out."""
+
+    async def ask() -> None:
+        services = wire(served_home)
+        readiness = Readiness(Upkeep(services), Progress(60.0))
+        assert ("guardrails" in await readiness.checks(services)) == rules
+        server.hang()
+        readiness = Readiness(Upkeep(services), Progress(60.0))
+        began = monotonic()
+        found = await asyncio.gather(*[readiness.checks(services) for _ in range(2)])
+        assert monotonic() - began < 3.5
+        assert [each["queue"] for each in found] == ["failed", "failed"]
+        await services.aclose()
+
+    with Hanging(database_url) as server:
+        monkeypatch.setenv(VARIABLE, server.url)
+        if rules:
+            with closing(open_store(served_home, GuardrailSettings())) as store:
+                store.change("ada", lambda own: own)
+        asyncio.run(ask())
 
 
 @pytest.mark.parametrize(

@@ -211,9 +211,15 @@ def test_text_is_seen_where_the_question_was_asked(
     model_server.script = script(synthesis=stream(DRAFT.model_dump_json()))
     start_worker()
     ask(threads, client).result(LIMIT_S)
-    database.row("SELECT pg_notify(%(channel)s, 'of another program')", channel=CHANNEL)
     seen: list[Observed] = []
-    turn = ask(threads, client, observer=seen.append).result(LIMIT_S)
+
+    def observe(event: Observed) -> None:
+        if not seen:
+            for words in ("of another program", "2 text {", "2 text [1, -1, null]", "2 text []"):
+                database.row("SELECT pg_notify(%(at)s, %(words)s)", at=CHANNEL, words=words)
+        seen.append(event)
+
+    turn = ask(threads, client, observer=observe).result(LIMIT_S)
     assert turn.response == DRAFT.response
     arrived = [event.text for event in seen if isinstance(event, TextArrived)]
     assert arrived

@@ -27,7 +27,7 @@ def test_a_machine_may_have_a_name_in_any_script(
     start_worker: StartWorker, database: Database
 ) -> None:
     start_worker(code=ELSEWHERE)
-    assert [each.worker_id[:6] for each in workers_of(database)] == ["b?ckli"]
+    assert [each["worker_id"][:6] for each in workers_of(database)] == ["b?ckli"]
 
 
 ELSEWHERE = """
@@ -52,4 +52,4 @@ def test_whoever_speaks_again_after_a_silence_is_a_worker_again(database: Databa
             " ON application_name = worker_id AND datname = current_database()"
         )
         assert wait_until(database, both_are_back)
-        assert [each.worker_id for each in workers_of(database)] == ["one", "two"]
+        assert [each["worker_id"] for each in workers_of(database)] == ["one", "two"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Literal
+from typing import Literal, TypeVar
 
 from interventions.errors import QueueError
 from interventions.home import make_private_folder, state_folder
@@ -18,10 +18,11 @@ from unified_flow.api.running_turns import Progress
 from unified_flow.api.upkeep import Upkeep
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
-from unified_flow.errors import InputError, RetrievalError, UnifiedFlowError
+from unified_flow.errors import InputError, UnifiedFlowError
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases import NAMES
 
+T = TypeVar("T")
 Finding = Literal["ok", "failed"]
 PROBE_TIMEOUT_S = 2.0
 GOOD_FOR_S = 1.0
@@ -40,7 +41,7 @@ class Readiness:
     _moderates: bool = True
     _moderated_until: float = 0.0
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _threads: FewThreads = field(default_factory=lambda: FewThreads(2, "ready"))
+    _threads: FewThreads = field(default_factory=lambda: FewThreads(3, "ready"))
 
     async def checks(self, services: Services) -> dict[str, Finding]:
         async with self._lock:
@@ -50,22 +51,27 @@ class Readiness:
             return self._findings
 
     async def _checks(self, services: Services) -> dict[str, Finding]:
-        index, queue = await asyncio.gather(
-            *(_in_time(self._threads, partial(check, services)) for check in (_index, _queue))
+        """All at once: one that waits for its time-out holds up no other."""
+        index, queue, models, rules, moderates = await asyncio.gather(
+            _in_time(self._threads, partial(_index, services)),
+            _in_time(self._threads, partial(_queue, services)),
+            _models(services),
+            _in_time(self._threads, partial(_rules, services)),
+            self._is_moderated(services),
         )
         ready = {
             "index": index,
-            "model": await _models(services) and not self.progress.hangs(),
+            "model": models and not self.progress.hangs(),
             "queue": queue,
             "logs": not self.upkeep.waiting,
         }
-        if services.guardrails.are_used:
-            ready["guardrails"] = await self._guardrails(services)
+        if rules is not None:
+            ready["guardrails"] = rules and moderates
         return {name: "ok" if ok else "failed" for name, ok in ready.items()}
 
-    async def _guardrails(self, services: Services) -> bool:
-        """Whether the rules can be read, and whether moderation answers, where it has to: it is
-        asked seldom, because each check may cost."""
+    async def _is_moderated(self, services: Services) -> bool:
+        """Whether moderation answers, where it has to: it is asked seldom, because each check may
+        cost."""
         guardrails = services.guardrails
         own = guardrails.settings
         must_answer = own.moderation_failure == "fail_closed" and not own.shadow
@@ -76,10 +82,10 @@ class Readiness:
         ):
             self._moderates = await guardrails.try_moderation() is None
             self._moderated_until = monotonic() + MODERATION_GOOD_FOR_S
-        return self._moderates and await _in_time(self._threads, partial(_rules, services))
+        return self._moderates
 
 
-async def _in_time(threads: FewThreads, check: Callable[[], bool]) -> bool:
+async def _in_time(threads: FewThreads, check: Callable[[], T]) -> T | Literal[False]:
     """A store that does not answer in time fails."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
@@ -99,12 +105,13 @@ def _index(services: Services) -> bool:
         return False
 
 
-def _rules(services: Services) -> bool:
+def _rules(services: Services) -> bool | None:
+    """Whether they can be read; None where nothing is checked."""
     try:
         services.guardrails.check_store()
-    except RetrievalError:
+        return True if services.guardrails.are_used else None
+    except UnifiedFlowError:
         return False
-    return True
 
 
 def _queue(services: Services) -> bool:

@@ -94,10 +94,7 @@ def _findings(database: Database, home: Path) -> Iterator[Finding]:
     with connection:
         yield checked("server", lambda: checks.check_server(connection))
         yield checked("session", lambda: checks.check_session(database.connect))
-        yield checked("notifications", lambda: checks.check_notifications(database.connect))
         yield checked("clock", lambda: checks.check_clock(connection))
-        yield checked("keepalives", lambda: checks.check_keepalives(connection))
-        yield checked("connections", lambda: checks.check_connections(connection))
         # Each of the last three needs the one before.
         yield (found := checked("privileges", lambda: checks.check_privileges(connection)))
     if found.ok:

@@ -97,15 +97,12 @@ def list_workers(home: options.Home = None, as_json: options.AsJson = False) -> 
     unified-flow workers
     """
     database = database_of(home)
-    from dataclasses import asdict
-
     from interventions.times import to_text
     from unified_flow.shared.presence import workers_of
 
-    rows = [
-        asdict(each) | {"started_at": to_text(each.started_at), "seen_at": to_text(each.seen_at)}
-        for each in workers_of(database)
-    ]
+    rows = workers_of(database)
+    for row in rows:
+        row |= {name: to_text(row[name]) for name in ("started_at", "seen_at")}
     if as_json:
         say_object({"workers": rows})
         return

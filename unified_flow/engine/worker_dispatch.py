@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from unified_flow.engine.outcome import phase_error
 from unified_flow.engine.services import Dispatcher
 from unified_flow.errors import DatabaseAwayError, RetrievalError
 from unified_flow.errors.safe_messages import Language
 from unified_flow.lib.threads import to_the_end
-from unified_flow.shared.following import TurnFollower
-from unified_flow.shared.turn_lease import PostgresLease
+from unified_flow.shared import workflows
+from unified_flow.shared.notifications import Listener
+from unified_flow.shared.text_relay import MARK, TextReceiver
+from unified_flow.shared.turn_lease import CHANNEL, PostgresLease
+from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.turns.events import TurnInterrupted
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.turn import Turn
+
+TOGETHER_S = 0.05  # lines that come within it are read at once
+CHECK_S = 5.0  # should a notification be lost
+AWAY_S = 1.0
+
+News = asyncio.Queue[str]
+Waiter = tuple[str, asyncio.AbstractEventLoop, News]  # the number of the turn, as a text
 
 
 class Workers(Dispatcher):
     """The caller sees what happens as if it happened here. A cancellation leaves the turn, and
-    ends it where nobody else waits for it."""
+    ends it where nobody else waits for it. All turns are listened to on one connection."""
 
     runs_here = False
 
-    def __init__(self, follower: TurnFollower, language: Language) -> None:
-        self._follower = follower
+    def __init__(self, store: PostgresTurnStore, language: Language) -> None:
+        self._store = store
         self._language: Language = language
+        self._waiters: list[Waiter] = []
+        self._guard = threading.Lock()
+        self._listener: Listener | None = None
 
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         lease = ledger.lease
@@ -36,10 +51,10 @@ class Workers(Dispatcher):
             ledger.forget()
             known = 0
         try:
-            await self._follower.follow(turn_id, known, ledger.took, ledger.show)
+            await self._follow(ledger, turn_id, known)
         except asyncio.CancelledError:
             with suppress(DatabaseAwayError):
-                await to_the_end(self._follower.leave(turn_id))
+                await to_the_end(self._leave(turn_id))
             raise
         if ledger.turn.status == "failed":
             raise phase_error(ledger.turn, self._language)
@@ -54,5 +69,79 @@ class Workers(Dispatcher):
             )
         return ledger.turn
 
+    async def _follow(self, ledger: Ledger, turn_id: int, known: int) -> None:
+        """Every event after line `known`, until the run of the turn has ended; while the database
+        is away it waits. Raises FileNotFoundError if the turn is removed, and JournalVersionError.
+        """
+        text = TextReceiver()
+        with self._news_of(turn_id) as news:
+            while True:
+                try:
+                    events, known, live = await self._store.read_on(turn_id, known)
+                except DatabaseAwayError:
+                    await asyncio.sleep(AWAY_S)
+                    continue
+                for event in events:
+                    await ledger.took(event)
+                if not live:
+                    return
+                await _something_to_read(news, text, ledger)
+
+    async def _leave(self, turn_id: int) -> None:
+        """Who waited for the answer has gone: without anybody else the turn is cancelled. Raises
+        DatabaseAwayError."""
+        run = await self._store.leave(turn_id)
+        if run is None:
+            return
+        with suppress(OSError):  # a worker is at it, which notices within a second
+            lease = await self._store.claim(turn_id, run, wait=False)
+            if lease is not None:
+                await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
+                await lease.release()
+        await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
+
     def close(self) -> None:
-        self._follower.close()
+        if self._listener is not None:
+            self._listener.stop()  # nobody waits for anything any more
+
+    @contextmanager
+    def _news_of(self, turn_id: int) -> Iterator[News]:
+        waiter = (str(turn_id), asyncio.get_running_loop(), News())
+        with self._guard:
+            self._waiters.append(waiter)
+            if self._listener is None:
+                self._listener = Listener(self._store.database, CHANNEL, self._pass_on)
+        try:
+            yield waiter[2]
+        finally:
+            with self._guard:
+                self._waiters.remove(waiter)
+
+    def _pass_on(self, payload: str | None) -> None:
+        """None, if some may have been missed: everybody looks."""
+        turn, _, news = (payload or "").partition(" ")
+        with self._guard:
+            waiters = [waiter for waiter in self._waiters if payload is None or waiter[0] == turn]
+        for _, loop, queue in waiters:
+            with suppress(RuntimeError):  # its loop has ended
+                loop.call_soon_threadsafe(queue.put_nowait, news)
+
+
+async def _something_to_read(news: News, text: TextReceiver, ledger: Ledger) -> None:
+    """Returns a moment after there is something to read, and at once when it is the last; shows the
+    text that comes meanwhile."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + CHECK_S
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):  # wait_for may lose a cancellation
+                said = await news.get()
+        except TimeoutError:
+            return
+        if said.startswith(MARK):
+            if (arrived := text.received(said)) is not None:
+                ledger.show(arrived)
+        elif said:  # how it has ended
+            return
+        else:
+            deadline = min(deadline, loop.time() + TOGETHER_S)

@@ -12,23 +12,14 @@ from time import perf_counter
 from typing import Any, LiteralString
 from uuid import uuid4
 
-from psycopg import sql
-
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.migration import revisions
+from unified_flow.shared.migration import dbos_is_old, revisions
 
 OLDEST_SERVER = 14
-DEAD_AFTER_S = 15  # by then the server has noticed that a client's machine is gone
 CLOCKS_APART_S = 2.0
-NOTIFIED_WITHIN_S = 10.0
-FREE_CONNECTIONS = 10
 _LOCK = 7166454  # advisory lock of the check, with a number of its own each time
 _RIVALS = 4  # transactions at once, so that a pooler has to hand out another session
-DIRECT = (
-    "Name the server itself, or a pooler's port with session pooling: locks and LISTEN belong to a"
-    " session"
-)
 Connect = Callable[[], Connection]
 _PRIVILEGES = """
     WITH schemas AS (
@@ -76,8 +67,10 @@ def check_tables(database: Database) -> str:
             "there are no tables" if found is None else f"they are at {found}, not at {newest}",
             hint="unified-flow shared migrate",
         )
-    if database.row("SELECT to_regproc('dbos.enqueue_workflow')") == (None,):
-        raise ConfigError("DBOS's are missing", hint="unified-flow shared migrate")
+    if dbos_is_old(database):
+        raise ConfigError(
+            "those of DBOS are missing, or of an older version", hint="unified-flow shared migrate"
+        )
     return f"at revision {found}"
 
 
@@ -113,22 +106,11 @@ def check_session(connect: Connect) -> str:
         (held,) = _row(connection, "SELECT pg_advisory_unlock(%s, %s)", _LOCK, key)
         if before != after or not held:
             raise ConfigError(
-                "a pooler stands before the server and pools transactions", hint=DIRECT
+                "a pooler stands before the server and pools transactions",
+                hint="Name the server itself, or a pooler's port with session pooling: locks and"
+                " LISTEN belong to a session",
             )
     return "a lock is held from one statement to the next, by one session"
-
-
-def check_notifications(connect: Connect) -> str:
-    channel, started = f"check_{uuid4().hex}", perf_counter()
-    with connect() as listener, connect() as sender:
-        listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-        sender.execute("SELECT pg_notify(%s, '')", (channel,))
-        if not list(listener.notifies(timeout=NOTIFIED_WITHIN_S, stop_after=1)):
-            raise ConfigError(
-                f"what is sent with NOTIFY does not arrive within {NOTIFIED_WITHIN_S:g} s",
-                hint=DIRECT,
-            )
-    return f"NOTIFY arrives in {(perf_counter() - started) * 1000:.0f} ms"
 
 
 def check_clock(connection: Connection) -> str:
@@ -141,37 +123,6 @@ def check_clock(connection: Connection) -> str:
         return f"{abs(apart_s) * 1000:.0f} ms from the server's"
     said = "ahead of" if apart_s > 0 else "behind"
     return f"{abs(apart_s):.0f} s {said} the server's: times in journals are off by that; run NTP"
-
-
-def check_keepalives(connection: Connection) -> str:
-    names = ("idle", "interval", "count")
-    shown = ", ".join(f"current_setting('tcp_keepalives_{name}')::int" for name in names)
-    idle, interval, count = _row(connection, f"SELECT {shown}")
-    dead_after_s = idle + interval * count
-    if dead_after_s == 0:
-        return "a Unix socket needs none"
-    if dead_after_s > DEAD_AFTER_S:
-        raise ConfigError(
-            f"the server notices after {dead_after_s} s that a worker's machine is gone",
-            hint="ALTER SYSTEM SET tcp_keepalives_idle = 5, tcp_keepalives_interval = 2 and"
-            " tcp_keepalives_count = 3, then SELECT pg_reload_conf()",
-        )
-    return f"a machine that is gone is noticed after {dead_after_s} s"
-
-
-def check_connections(connection: Connection) -> str:
-    most, used = _row(
-        connection,
-        "SELECT current_setting('max_connections')::int"
-        " - current_setting('superuser_reserved_connections')::int, count(*)"
-        " FROM pg_stat_activity WHERE backend_type = 'client backend'",
-    )
-    if most - used < FREE_CONNECTIONS:
-        raise ConfigError(
-            f"{used} of {most} connections are taken",
-            hint="Raise max_connections; architecture/shared-mode.md says how many a worker needs",
-        )
-    return f"{used} of {most} are taken"
 
 
 def _row(connection: Connection, query: LiteralString, *parameters: object) -> Any:

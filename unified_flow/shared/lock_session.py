@@ -44,10 +44,6 @@ class LockSession:
         with self.guard, self._database.away():
             return self.connection.execute(query, values).fetchone()
 
-    def all(self, query: str, values: Mapping[str, Any]) -> list[Any]:
-        with self.guard, self._database.away():
-            return self.connection.execute(query, values).fetchall()
-
     def try_lock(self, key: int) -> bool:
         """Whether the caller has it now, and nobody else, here or in another session."""
         with self.guard:

@@ -13,7 +13,7 @@ from alembic.util import CommandError
 
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.workflows import make_tables, plain_errors
+from unified_flow.shared.workflows import are_old, make_tables, plain_errors
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "shared_version"
@@ -51,6 +51,11 @@ def revisions(database: Database) -> tuple[str | None, str]:
     newest = ScriptDirectory.from_config(_config()).get_current_head()
     assert newest is not None
     return found, newest
+
+
+def dbos_is_old(database: Database) -> bool:
+    """Or missing."""
+    return are_old(_engine(database))
 
 
 def _config() -> Config:

@@ -11,15 +11,13 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
 from time import monotonic
+from typing import Any
 
-from psycopg.rows import class_row
+from psycopg.rows import dict_row
 
 from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.lock_session import LockSession
 from unified_flow.turns.events import VERSION
 
 logger = logging.getLogger(__name__)
@@ -35,28 +33,27 @@ TIDY_S = 300.0
 _LIVES = """worker_id IN (
     SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
 )"""
-_IS_DUE = f"""NOT {_LIVES}
-    AND coalesce(reaped_at < clock_timestamp() - make_interval(secs => {AGAIN_S}), true)"""
 _SAY = f"""
     WITH said AS (
         INSERT INTO workers (worker_id, run_by, turns, journal_version, draining)
         VALUES (%(worker_id)s, %(run_by)s, %(turns)s, %(version)s, %(draining)s)
         ON CONFLICT (worker_id) DO UPDATE SET seen_at = clock_timestamp(), draining = %(draining)s
+    ), gone AS (
+        UPDATE workers SET reaped_at = clock_timestamp() WHERE %(reaps)s AND NOT {_LIVES}
+        AND coalesce(reaped_at < clock_timestamp() - make_interval(secs => {AGAIN_S}), true)
+        RETURNING worker_id
     )
     SELECT
-        (SELECT count(*) FROM workers WHERE {_IS_DUE}),
+        ARRAY(SELECT worker_id FROM gone),
         (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
          JOIN workers ON application_name = worker_id AND datname = current_database()
          WHERE worker_id != %(worker_id)s
          AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
-_TAKE = f"""
-    UPDATE workers SET reaped_at = clock_timestamp() WHERE {_IS_DUE} RETURNING worker_id
-"""
-_LEAVE = "DELETE FROM workers WHERE worker_id = %(worker_id)s RETURNING 1"
+_LEAVE = "DELETE FROM workers WHERE worker_id = %(worker_id)s"
 _FORGET = f"""
     DELETE FROM workers WHERE NOT {_LIVES}
-    AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S}) RETURNING 1
+    AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S})
 """
 
 
@@ -73,7 +70,8 @@ class Presence:
         lost: Callable[[Collection[str]], object],
         tidy: Callable[[], object],
     ) -> None:
-        self._session = LockSession(database)
+        self._database = database
+        self._session: Connection | None = None
         self._values = {
             "worker_id": worker_id,
             "run_by": run_by,
@@ -84,7 +82,6 @@ class Presence:
         self._lost = lost
         self._tidy = tidy
         self._tidy_at = monotonic() + TIDY_S
-        self._looked_in: Connection | None = None
         self._grace_ends_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="presence")
@@ -101,9 +98,8 @@ class Presence:
         """With no turn left."""
         self._ended.set()
         self._thread.join()
-        with suppress(DatabaseAwayError):
-            self._session.one(_LEAVE, self._values)
-        self._session.close()
+        with suppress(DatabaseAwayError), self._database.away(), self._connected() as session:
+            session.execute(_LEAVE, self._values)
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_S):
@@ -116,37 +112,28 @@ class Presence:
                 logger.exception("the other workers could not be looked after")
 
     def _look(self) -> None:
-        due, _ = self._session.one(_SAY, self._values)
         if monotonic() > self._tidy_at:
             self._tidy_at = monotonic() + TIDY_S
             # It may take longer than others wait for a word of this worker.
             threading.Thread(target=self._tidy, daemon=True, name="tidy").start()
-        before, self._looked_in = self._looked_in, self._session.connection
-        if before not in (None, self._looked_in):
-            self._grace_ends_at = monotonic() + GRACE_S
-        if not due or monotonic() < self._grace_ends_at:
-            return
-        gone = self._session.all(_TAKE, self._values)
-        if gone:
-            self._lost([worker_id for (worker_id,) in gone])
-        self._session.one(_FORGET, self._values)
+        with self._database.away():
+            session = self._connected()
+            reaps = {"reaps": monotonic() > self._grace_ends_at}
+            row = session.execute(_SAY, self._values | reaps).fetchone()
+            if row is not None and row[0]:
+                self._lost(row[0])
+                session.execute(_FORGET)
+
+    def _connected(self) -> Connection:
+        if self._session is None or self._session.closed:
+            if self._session is not None:
+                self._grace_ends_at = monotonic() + GRACE_S
+            self._session = self._database.connect()
+        return self._session
 
 
-@dataclass(frozen=True)
-class WorkerRow:
-    """A worker that lives, and the turns that it runs."""
-
-    worker_id: str
-    run_by: str
-    turns: int
-    journal_version: int
-    draining: bool
-    started_at: datetime
-    seen_at: datetime
-    running: list[int]
-
-
-def workers_of(database: Database) -> list[WorkerRow]:
+def workers_of(database: Database) -> list[dict[str, Any]]:
+    """Those that live, with the turns that each runs (`running`)."""
     query = f"""
         SELECT worker_id, run_by, turns, journal_version, draining, started_at, seen_at,
             ARRAY(
@@ -156,5 +143,4 @@ def workers_of(database: Database) -> list[WorkerRow]:
         FROM workers WHERE {_LIVES} ORDER BY started_at
     """
     with database.connection() as connection:
-        cursor = connection.cursor(row_factory=class_row(WorkerRow))
-        return cursor.execute(query.encode()).fetchall()
+        return connection.cursor(row_factory=dict_row).execute(query.encode()).fetchall()

@@ -10,6 +10,8 @@ import asyncio
 import json
 from functools import partial
 
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+
 from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Database
 from unified_flow.shared.turn_lease import CHANNEL
@@ -18,6 +20,7 @@ from unified_flow.turns.events import Observed, TextArrived
 EVERY_S = 0.1
 MOST = 600  # characters, each up to 12 bytes as JSON: PostgreSQL takes 8000 in a notification
 MARK = "text "
+_PART = TypeAdapter(tuple[str, NonNegativeInt, str])  # the phase, where the text goes, the text
 
 
 class TextSender:
@@ -46,7 +49,6 @@ class TextSender:
             await asyncio.sleep(EVERY_S)
 
     def _next(self) -> tuple[str, int, str] | None:
-        """(phase, where the text goes, the text)."""
         latest = self._latest
         if latest is None:
             return None
@@ -64,8 +66,12 @@ class TextReceiver:
         self._phase = self._text = ""
 
     def received(self, payload: str) -> TextArrived | None:
-        """None for a part of which the beginning was missed."""
-        phase, at, text = json.loads(payload.removeprefix(MARK))
+        """None for a part of which the beginning was missed, and for what another program says on a
+        channel of this name."""
+        try:
+            phase, at, text = _PART.validate_json(payload.removeprefix(MARK))
+        except ValidationError:
+            return None
         known = self._text if phase == self._phase else ""
         if at > len(known):
             return None

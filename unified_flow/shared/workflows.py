@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from psycopg.conninfo import conninfo_to_dict
 
@@ -18,6 +19,9 @@ from interventions.times import utc_now
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Database
 from unified_flow.turns.events import VERSION
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 APPLICATION = "unified_flow"
 # Never another one: DBOS leaves a run of another version where it is.
@@ -96,6 +100,14 @@ def make_tables(database: Database) -> None:
 
     with plain_errors(database):
         DBOS.migrate(_url_of(database))
+
+
+def are_old(engine: Engine) -> bool:
+    """Whether its tables are missing, or of a version before the installed one, as a worker finds
+    when it begins."""
+    from dbos._migration import should_migrate
+
+    return should_migrate(engine, "dbos", use_listen_notify=False)
 
 
 def cancel(database: Database, turn_id: int, run: int) -> None:
