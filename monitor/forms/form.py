@@ -306,6 +306,8 @@ class Form(ModalScreen[ChangeOutcome | None]):
         while not running.done():
             await asyncio.wait([running], timeout=_POLL_S)
             progress = await asyncio.to_thread(self.progress)
+            if not self.app.is_running:  # it ends: nothing is left to show it in
+                return
             if progress and not self.state.is_closed:
                 self._show("#form-hint", progress)
         self._applied(running.result())

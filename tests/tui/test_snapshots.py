@@ -61,6 +61,12 @@ def clock() -> datetime:
     return NOW
 
 
+@pytest.fixture(autouse=True)
+def _nothing_counts_as_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or what is under the cursor would be NEW in the picture of a fast machine alone."""
+    monkeypatch.setattr("monitor.screens.triage._SEEN_AFTER_S", 3600)
+
+
 async def _compare(
     queue: InterventionQueue, name: str, size: tuple[int, int], *keys: str, theme: str = ""
 ) -> None:
