@@ -351,7 +351,7 @@ async def _failed(
         return _answer("", request_id, error) | {"should_respond": False, "error_message": message}
     if isinstance(error, PhaseError):
         return _answer(error.user_safe_message, request_id, error, turn_id=error.turn_id)
-    if outcome.answer == "refused":
+    if outcome.answer in ("refused", "stopped"):
         return _answer(redact_text(str(error)), request_id, error)
     text = safe_message(
         "UNEXPECTED", notified=intervention_id is not None, language=services.settings.language

@@ -2284,7 +2284,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2412,7 +2412,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2543,7 +2543,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2678,7 +2678,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2813,7 +2813,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2944,7 +2944,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3079,7 +3079,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3214,7 +3214,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3349,7 +3349,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3484,7 +3484,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3619,7 +3619,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3820,6 +3820,15 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
             /** @description The request is too large */
             413: {
                 headers: {
@@ -3943,6 +3952,15 @@ export interface operations {
             };
             /** @description Not allowed here */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorEnvelope"];
+                };
+            };
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4908,7 +4926,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorEnvelope"];
                 };
             };
-            /** @description It is not in that state, or somebody changed it first */
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5029,6 +5047,13 @@ export interface operations {
             };
             /** @description The request took too long */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is not in that state, or somebody changed it first: the turn was abandoned or stopped elsewhere */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,12 @@ from typer.testing import CliRunner
 
 from interventions.queue import queue_at
 from tests.answers import DRAFT, QUESTION
+from tests.api.service import serving
 from tests.forked import Process
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
 from unified_flow.cli.app import app
-from unified_flow.errors import RetrievalError
+from unified_flow.errors.turns import TurnStoppedError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import SynthesisError
@@ -202,10 +204,31 @@ def test_who_asked_is_told_that_the_turn_was_given_up(
         await asyncio.to_thread(wait_until, database, "SELECT bool_or(live) FROM turns")
         given_up = await asyncio.to_thread(runner.invoke, app, words)
         assert given_up.exit_code == 0, given_up.output
-        with pytest.raises(RetrievalError, match="abandoned by somebody else"):
+        with pytest.raises(TurnStoppedError, match="abandoned by somebody else"):
             await asking
 
     asyncio.run(within(ask_and_wait()))
+
+
+def test_clients_of_a_service_are_told_that_the_turn_was_given_up(
+    served_home: Path, database: Database
+) -> None:
+    """It is no failure: nothing is put in the queue, and nothing is called unavailable."""
+    settings = (served_home / "unified_flow.toml").read_text()
+    chat = {"messages": [{"role": "user", "content": QUESTION}]}
+    asked = [("/query", {"question": QUESTION}), ("/v1/chat/completions", chat)]
+    with serving(served_home, settings=settings) as service, ThreadPoolExecutor() as pool:
+        for turn, (path, body) in enumerate(asked, 1):
+            answer = pool.submit(service.http.post, path, json=body)
+            wait_until(database, f"SELECT live FROM turns WHERE turn_id = {turn}")
+            words = ["turns", "abandon", str(turn), "--yes", "--home", str(served_home)]
+            assert runner.invoke(app, words).exit_code == 0
+            response = answer.result(LIMIT_S)
+            problem = response.json() if path == "/query" else response.json()["error"]
+            assert (response.status_code, problem["code"]) == (409, "VALIDATION_ERROR")
+            assert problem["message"].startswith("The turn was abandoned: ")
+            assert response.headers["x-should-retry"] == "false"
+    assert list(queue_at(served_home).entries()) == []
 
 
 def test_a_queued_turn_that_is_edited_goes_on_when_who_asked_leaves(

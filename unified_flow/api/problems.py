@@ -24,7 +24,12 @@ from unified_flow.config.document_roots import DEFAULT_COLLECTION
 from unified_flow.engine.outcome import Outcome
 from unified_flow.errors import ConfigError, InputError, QueueFullError, RetrievalError
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.errors.turns import (
+    NoSuchTurnError,
+    NotResumableError,
+    TurnBusyError,
+    TurnStoppedError,
+)
 from unified_flow.phases.errors import PhaseError
 
 Kind = Literal[
@@ -206,6 +211,10 @@ PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
     NoSuchTurnError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),
     NotResumableError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),
     TurnBusyError: lambda exc: invalid("retry_busy", HTTPStatus.CONFLICT),
+    # OpenAI's clients would repeat a 409 of their own accord.
+    TurnStoppedError: lambda exc: replace(
+        invalid(f"turn_{exc.status}", HTTPStatus.CONFLICT), final=True
+    ),
 }
 
 
@@ -236,7 +245,7 @@ def of_turn_error(
         if error.code == "INTERNAL_ERROR" and error.category == "unknown_error":
             return unexpected(error.intervention_id)
         return _halted(error, collection)
-    if isinstance(error, InputError) and outcome.answer == "refused":
+    if outcome.answer in ("refused", "stopped"):
         return of_exception(error)
     if outcome.answer == "unavailable":
         reason: Reason = "queue_full" if isinstance(error, QueueFullError) else "storage"

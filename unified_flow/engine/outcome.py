@@ -9,6 +9,7 @@ from typing import Literal
 from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.errors import DatabaseAwayError, InputError, NoTurnError, QueueFullError
 from unified_flow.errors.safe_messages import Language
+from unified_flow.errors.turns import TurnStoppedError
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure, Policy
 from unified_flow.turns.turn import Turn
@@ -27,7 +28,7 @@ class Outcome:
     """`silenced`: the client gets no message, whatever `answer` is. `unreported`: no intervention
     exists for it yet."""
 
-    answer: Literal["refused", "halted", "degraded", "unavailable", "unexpected"]
+    answer: Literal["refused", "stopped", "halted", "degraded", "unavailable", "unexpected"]
     silenced: bool = False
     unreported: bool = False
 
@@ -49,6 +50,8 @@ def outcome_of(
     if isinstance(error, QueueFullError | DatabaseAwayError):
         # A failure would find no room either; and the turn may begin in a moment.
         return Outcome("unavailable", silenced)
+    if isinstance(error, TurnStoppedError):
+        return Outcome("stopped", silenced)
     if isinstance(error, NoTurnError):
         return Outcome("unavailable", silenced, unreported=True)
     return Outcome("unexpected", silenced, unreported=True)

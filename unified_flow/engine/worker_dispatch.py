@@ -11,6 +11,7 @@ from unified_flow.engine.outcome import phase_error
 from unified_flow.engine.services import Dispatcher
 from unified_flow.errors import DatabaseAwayError, RetrievalError
 from unified_flow.errors.safe_messages import Language
+from unified_flow.errors.turns import TurnStoppedError
 from unified_flow.lib.threads import to_the_end
 from unified_flow.shared import workflows
 from unified_flow.shared.notifications import Listener
@@ -59,9 +60,7 @@ class Workers(Dispatcher):
         if ledger.turn.status == "failed":
             raise phase_error(ledger.turn, self._language)
         if ledger.turn.status in ("interrupted", "abandoned"):
-            raise RetrievalError(
-                f"turn {turn_id} was {ledger.turn.status} by somebody else", hint="ask again"
-            )
+            raise TurnStoppedError(turn_id, ledger.turn.status)
         if ledger.turn.status == "running":
             raise RetrievalError(
                 f"turn {turn_id} could not be run by a worker",

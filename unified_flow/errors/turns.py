@@ -25,5 +25,14 @@ class TurnBusyError(ConflictError):
     """Somebody runs the turn now; the message says who and since when."""
 
 
+class TurnStoppedError(ConflictError):
+    """Somebody has given up (`abandoned`) or stopped (`interrupted`) the turn while its answer was
+    waited for. Nothing has failed."""
+
+    def __init__(self, turn_id: int, status: str) -> None:
+        super().__init__(f"turn {turn_id} was {status} by somebody else", hint="ask again")
+        self.status = status
+
+
 class JournalVersionError(RetrievalError):
     """The journal is intact, and this version of the program cannot read it: nobody changes it."""

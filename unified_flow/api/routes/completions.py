@@ -189,7 +189,7 @@ async def model(model: str) -> ModelCard:
 @router.post(
     "/chat/completions",
     response_model=ChatCompletion,
-    responses={200: {"content": STREAM}, **openai_errors(404, 408, 413, 415, 422, 502)},
+    responses={200: {"content": STREAM}, **openai_errors(404, 408, 409, 413, 415, 422, 502)},
 )
 async def complete(
     request: Request, state: StateDep, exchange: ExchangeDep, body: ChatRequest

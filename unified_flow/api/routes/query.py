@@ -75,14 +75,14 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         "description": "The answer; a question back (`metadata.status`); or that nothing was found",
         "content": STREAM,
     },
-    **errors(408, 413, 415, 422, 502),
+    **errors(408, 409, 413, 415, 422, 502),
 }
 
 
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events", "content": STREAM},
     204: {"description": "The stream that this goes on from has ended"},
-    **errors(422, 502),
+    **errors(409, 422, 502),
 }
 
 

@@ -28,7 +28,12 @@ from unified_flow.api.turns import retry
 from unified_flow.engine.dead_turns import report_dead_turns
 from unified_flow.engine.telemetry.query_log import PhaseLine
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import NoSuchTurnError, NotResumableError, TurnBusyError
+from unified_flow.errors.turns import (
+    NoSuchTurnError,
+    NotResumableError,
+    TurnBusyError,
+    TurnStoppedError,
+)
 from unified_flow.lib.threads import wait_for
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.turns.archive import TurnArchive
@@ -243,7 +248,7 @@ async def recover_turns(request: Request, state: StateDep, body: ResumeTurnReque
 async def _recovered(state: AppState, turn_id: int, body: ResumeTurnRequest) -> RecoveredTurn:
     try:
         resumed = await retry(state, turn_id, body.to_resume)
-    except (TurnBusyError, NoSuchTurnError):
+    except (TurnBusyError, NoSuchTurnError, TurnStoppedError):
         return RecoveredTurn(turn_id=turn_id, outcome="skipped")
     except NotResumableError:
         done = await _has_ended(state, turn_id)
