@@ -72,23 +72,13 @@ def test_a_follow_up_shows_what_it_was_taken_to_mean(home: Path, folder: Path) -
 
 
 def test_a_conversation_from_a_pipe_understands_what_it_refers_to(home: Path, folder: Path) -> None:
-    say = "What is a topic?\nWho exchanges messages over it?\n/sources\n/session\n"
+    say = "What is a topic?\nWho exchanges messages over it?\n/session\n"
     done = piped(home, "--docs", str(folder), "--session", "ros", say=say)
     assert done.stdout.count("named bus") >= 2
     assert "manual/robots.md:3" in done.stdout
     assert "session ros" in done.stderr
-    after = piped(home, "--session", "last", say="/export\n").stdout
-    assert after.startswith("# Session ros\n")
-    assert "## Who exchanges messages over it?" in after
-
-
-def test_an_export_to_the_screen_holds_no_escape_sequence(home: Path, folder: Path) -> None:
-    hostile = TEXT.replace("bus over", "bus \x1b]0;owned\x07 over")
-    (folder / "robots.md").write_text(hostile * 5)
-    done = piped(home, "--docs", str(folder), say="What is a topic?\n/export\n")
-    assert "## What is a topic?" in done.stdout
-    assert "owned" in done.stdout
-    assert not {"\x1b", "\x07"} & set(done.stdout)
+    after = piped(home, "--session", "last", say="/session\n")
+    assert "session ros" in after.stderr
 
 
 def test_a_failure_is_mended_and_retried_without_leaving(home: Path, folder: Path) -> None:
@@ -153,13 +143,12 @@ def test_the_answer_grows_on_the_screen_while_it_is_written_and_goes_with_its_ph
 
 
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:
-    say = f"/sorces\n/zzz\n{'x' * 3000}\n/allow sometimes\n/sources\n/exit\nnot asked\n"
+    say = f"/sesion\n/zzz\n{'x' * 3000}\n/allow sometimes\n/exit\nnot asked\n"
     done = piped(home, "--docs", str(folder), say=say)
-    assert "there is no /sorces; did you mean /sources? /help lists" in done.stderr
+    assert "there is no /sesion; did you mean /session? /help lists" in done.stderr
     assert "there is no /zzz; /help lists" in done.stderr
     assert "2,000 at most" in done.stderr
     assert "/allow session" in done.stderr
-    assert "the last answer cites nothing" in done.stderr
     assert "not asked" not in done.stdout
 
 
@@ -266,21 +255,6 @@ def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
     finally:
         chat.kill()
         chat.communicate()
-
-
-def test_a_file_to_export_to_that_cannot_be_is_said_and_the_chat_goes_on(
-    home: Path, folder: Path, tmp_path: Path
-) -> None:
-    there = tmp_path / "there.md"
-    there.write_text("mine")
-    new = tmp_path / "new.md"
-    say = f"What is a topic?\n/export ~nosuch/x.md\n/export {there}\n/export {new}\n/session\n"
-    done = piped(home, "--docs", str(folder), "--session", "ros", say=say)
-    assert "'~nosuch/x.md' cannot be a file" in done.stderr
-    assert "is there already" in done.stderr
-    assert there.read_text() == "mine"
-    assert "## What is a topic?" in new.read_text()
-    assert done.stderr.rstrip().endswith("session ros")
 
 
 @every_phase_by_model

@@ -139,16 +139,6 @@ def test_a_folder_that_is_gone_for_a_moment_costs_nothing_and_is_told(
     assert "what is in it: unified-flow collections show" in again.stderr
 
 
-def test_doctor_looks_at_the_collections_that_are_not_in_force(home: Path, docs: Path) -> None:
-    run("index", docs, "--collection", "manuals", home=home)
-    (home / "shared_state" / "index" / "spoilt.sqlite3").write_bytes(b"no database " * 500)
-    done = run("doctor", "--docs", docs, home=home)
-    assert done.returncode == 1
-    assert "✓ collection manuals: 2 files" in done.stdout
-    assert "✗ collection spoilt: " in done.stdout
-    assert done.stdout.count(" collection ") == 2, "the one in force is told already"
-
-
 def _on_a_terminal(*args: str, home: Path) -> str:
     """What a person sees: both streams are one terminal of 100 columns."""
     master, slave = pty.openpty()

@@ -104,7 +104,6 @@ def test_ten_questions_with_a_failure_that_is_mended_and_resumed(
     says("/reload", "settings read again")
     says("Remember that I work with ROS 2.", "ROS 2")
     says("What is a topic?", r"robots\.md:3", "named bus")
-    says("/export", "# Session ten", "When does the shop in Lund open", "named bus")
     chat.sendline("/quit")  # Ctrl-D may come while no line is being edited
     chat.expect(pexpect.EOF)
     chat.close()

@@ -54,11 +54,6 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
             _show_source(citation, roots)
 
 
-def show_sources(turn: Turn, roots: Sequence[Path] = ()) -> None:
-    for citation in map(citation_for_asker, turn.citations):
-        _show_source(citation, roots)
-
-
 def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:
     place = clickable(citation.source, roots)
     if not on_terminal():

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from unified_flow.turns.turn import Turn
 
 MAX_STDIN_CHARS = 1_000_000
-CROWDED = 30
 
 
 def ask(
@@ -73,24 +72,18 @@ def ask(
             raise typer.BadParameter("a batch prints one object a line: use --jsonl")
         import asyncio
 
-        from unified_flow.cli.live import note_undeclared
+        from unified_flow.cli.live import note_before_turns
         from unified_flow.cli.outcome import exit_code, of_turn, show_outcome
         from unified_flow.cli.permission_question import terminal_asker
-        from unified_flow.cli.recovery import note_dead_turns
         from unified_flow.engine.telemetry.logs import logged
         from unified_flow.flow import UnifiedFlow
-        from unified_flow.stores import missing_worker
         from unified_flow.turns.input_checks import read_text
 
         named = session_named(session, home)
         asker = None if machine or batch else terminal_asker()
         flow = UnifiedFlow.from_config(home, **chosen, asker=asker)
         if not quiet:
-            note_dead_turns(flow.services)
-            _warn_if_crowded(flow)
-            if waits := missing_worker(flow.services.home):
-                note(waits)
-            note_undeclared(flow.services)
+            note_before_turns(flow.services)
         with logged(flow.services.home):
             if batch is not None:
                 from unified_flow.cli.batch import answer_all
@@ -122,19 +115,6 @@ def ask(
                     note_unasked(home, chosen["collection"])
                 code = exit_code(turn, error)
     raise typer.Exit(code)
-
-
-def _warn_if_crowded(flow: UnifiedFlow) -> None:
-    """A queue that people do not empty is a signal of its own."""
-    from interventions.errors import QueueError
-
-    try:
-        waiting = flow.services.queue.open_count()
-    except QueueError:
-        return  # `doctor` says what is wrong with it
-    if waiting >= CROWDED:
-        most = flow.services.queue.limits.max_size
-        note(f"warning: {waiting} of {most} interventions are open: interventions list")
 
 
 async def _answer(

@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -92,7 +91,6 @@ async def check_all(services: Services) -> list[Finding]:
         *_folders(services.home),
         *_recipes(services),
         checked("documents", lambda: _documents(services)),
-        *_other_collections(services),
         checked("tools", lambda: _tools(services)),
         *[await _server(services, name) for name in services.toolbox.servers],
         checked("sessions", lambda: _sessions(services)),
@@ -174,23 +172,6 @@ def _documents(services: Services) -> str:
     needs = f"; {extra}" if extra else ""
     unread = "".join(f"; {path}: {what}" for path, what in report.unread)
     return f"{held(report.files, report.chunks)}{left_out}{needs}{unread}"
-
-
-def _other_collections(services: Services) -> Iterator[Finding]:
-    """Those that are not in force now: read, not brought up to date."""
-    from unified_flow.retrieval.collection import collection_at, collection_names
-    from unified_flow.retrieval.documents import index_folder
-    from unified_flow.retrieval.index import SUFFIX
-
-    def size(name: str) -> str:
-        found = collection_at(folder, name)
-        return held(found.files, found.chunks)
-
-    folder = index_folder(services.home)
-    mine = services.documents.index.path.name if services.documents is not None else None
-    for name in collection_names(folder):
-        if f"{name}{SUFFIX}" != mine:
-            yield checked(f"collection {name}", partial(size, name))
 
 
 def _tools(services: Services) -> str:

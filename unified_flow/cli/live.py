@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group
@@ -13,12 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from interventions.cli.terminal import note
+from interventions.errors import QueueError
 from interventions.plaintext import clean
 from interventions.secrets.redaction import redact_for_asker
 from interventions.view.ribbon import took_text
 from unified_flow.cli.documents import refresh_documents
+from unified_flow.cli.recovery import note_dead_turns
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
+from unified_flow.stores import missing_worker
 from unified_flow.turns.events import (
     Observed,
     PhaseCompleted,
@@ -45,6 +48,7 @@ MARK = {
 }
 
 TEXT_LINES = 8  # of what the model is writing
+CROWDED = 30
 
 _shown: list[LivePhases] = []
 
@@ -188,8 +192,16 @@ async def run_turn(
     return turn, None
 
 
-def note_undeclared(services: Services) -> None:
-    """What a function without `@tool` is taken for, unless somebody has decided about it."""
+def note_before_turns(services: Services) -> None:
+    """What a person should know before a turn begins."""
+    note_dead_turns(services)
+    with suppress(QueueError):  # `doctor` says what is wrong with it
+        waiting = services.queue.open_count()
+        if waiting >= CROWDED:  # a queue that people do not empty is a signal of its own
+            most = services.queue.limits.max_size
+            note(f"warning: {waiting} of {most} interventions are open: interventions list")
+    if waits := missing_worker(services.home):
+        note(waits)
     for tool in services.toolbox:
         if not tool.declared and services.gate.decide(tool).verdict == "ask":
             note(

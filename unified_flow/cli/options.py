@@ -66,33 +66,6 @@ CollectionName = Annotated[
         help="A named index of its own [default: the setting `collection`].",
     ),
 ]
-ModelName = Annotated[
-    str | None, Option("--model", help="'embedded', a [models.*] table, or a model of --base-url.")
-]
-BaseUrl = Annotated[
-    str | None, Option(help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1.")
-]
-ApiKeyEnv = Annotated[
-    str | None, Option(help="Variable that holds the key [default: OPENAI_API_KEY].")
-]
-ToolModules = Annotated[
-    list[str] | None,
-    Option(
-        "--tools",
-        metavar="MODULE",
-        help="Tools of your own: module, module:function or file.py with functions under"
-        ' @tool(access="reads"), or "writes" or "network"; may be given again.',
-    ),
-]
-AllowTools = Annotated[
-    list[str] | None,
-    Option(
-        "--allow-tool",
-        metavar="PATTERN",
-        help="A tool that may write or use the network, such as 'time.*'; may be given again.",
-    ),
-]
-ApiKeyFile = Annotated[Path | None, Option(help="File that holds the key.")]
 
 
 def session_or_last(session: str | None, last: bool) -> str | None:
@@ -105,16 +78,38 @@ def session_or_last(session: str | None, last: bool) -> str | None:
 class ModelOptions(TypedDict, total=False):
     """Options that many commands take, as `**chosen: Unpack[ModelOptions]`."""
 
-    model: ModelName
-    base_url: BaseUrl
-    api_key_env: ApiKeyEnv
-    api_key_file: ApiKeyFile
+    model: Annotated[
+        str | None,
+        Option(help="'embedded', a [models.*] table, or a model of --base-url."),
+    ]
+    base_url: Annotated[
+        str | None, Option(help="OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1.")
+    ]
+    api_key_env: Annotated[
+        str | None, Option(help="Variable that holds the key [default: OPENAI_API_KEY].")
+    ]
+    api_key_file: Annotated[Path | None, Option(help="File that holds the key.")]
 
 
 class ToolOptions(TypedDict, total=False):
     docs: Docs
-    tool_modules: ToolModules
-    allow_tools: AllowTools
+    tool_modules: Annotated[
+        list[str] | None,
+        Option(
+            "--tools",
+            metavar="MODULE",
+            help="Tools of your own: module, module:function or file.py with functions under"
+            ' @tool(access="reads"), or "writes" or "network"; may be given again.',
+        ),
+    ]
+    allow_tools: Annotated[
+        list[str] | None,
+        Option(
+            "--allow-tool",
+            metavar="PATTERN",
+            help="A tool that may write or use the network, such as 'time.*'; may be given again.",
+        ),
+    ]
 
 
 class TurnOptions(ToolOptions, ModelOptions, total=False):

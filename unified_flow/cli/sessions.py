@@ -13,12 +13,11 @@ from typer import Argument, Option
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.errors import NotFoundError
-from interventions.home import find_home, replace_private, state_folder
+from interventions.home import find_home, state_folder
 from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
 from unified_flow.cli.terminal import beginning, counted, say_list, say_object
-from unified_flow.errors import InputError
 
 if TYPE_CHECKING:
     from unified_flow.turns.archive import TurnArchive
@@ -95,17 +94,20 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     unified-flow sessions export last --json --output last.json
     """
+    from interventions.export import write_private
     from unified_flow.turns.sessions.transcript import markdown
 
     found = _known_session(session, home)
     if as_json:
-        text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False) + "\n"
+        text = json.dumps(redact(_object(*found), WHOLE), ensure_ascii=False)
     else:
         text = markdown(*found, partial(redact, bounds=WHOLE))
     if output is None:
         say(text.rstrip())
         return
-    save_text(output, clean(text), force=force, hint="name another, or --force replaces it")
+    if force:
+        output.unlink(missing_ok=True)
+    write_private(output, clean(text.rstrip()), replace=False)
     note(f"wrote {output}")
 
 
@@ -219,22 +221,3 @@ def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> 
             for turn in sorted(unanswered, key=lambda turn: turn.turn_id)
         ],
     }
-
-
-def save_text(named: str | Path, text: str, *, force: bool = False, hint: str) -> None:
-    """Write a private file, whole or not at all.
-
-    Raises InputError for a file that is there, unless `force` replaces it, and for what can be no
-    file; `hint` says what to do about one that is there. OSError for a full disk.
-    """
-    try:
-        path = Path(named).expanduser().resolve()
-        if path.is_dir():
-            raise InputError(f"{named} is a folder", hint="name a file in it")
-        if not path.parent.is_dir():
-            raise InputError(f"{named} cannot be written: {path.parent} is no folder")
-        if path.exists() and not force:
-            raise InputError(f"{named} is there already", hint=hint)
-    except (RuntimeError, ValueError) as exc:  # no such user's home, or no name of a file
-        raise InputError(f"{str(named)!r} cannot be a file: {exc}") from exc
-    replace_private(path, text)

@@ -19,13 +19,11 @@ from unified_flow.cli.terminal import beginning, counted, say_list, say_object, 
 from unified_flow.config.tool_names import MEMORY_CREATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from unified_flow.engine.services import Services
     from unified_flow.tools import Tool, ToolOutput
     from unified_flow.tools.grants import GrantStore
-    from unified_flow.tools.permission_gate import Asker, PermissionReply
 
 BY_HAND = "by hand"
 ToolName = Annotated[str, Argument(help="The tool's whole name.")]
@@ -88,11 +86,7 @@ def run_tool(
     from unified_flow.cli.permission_question import terminal_asker
     from unified_flow.wiring import wire
 
-    asker = None if as_json else terminal_asker()
-
-    if asker is not None and not session:
-        asker = _sessionless(asker)
-    services = wire(home, **chosen, asker=asker)
+    services = wire(home, **chosen, asker=None if as_json else terminal_asker())
     if services.documents is not None:
         services.documents.ensure_fresh()
     output = asyncio.run(_called(services, name, pairs or [], session_named(session, home) or ""))
@@ -184,19 +178,6 @@ def _show(row: dict[str, Any]) -> None:
     say(f"    {beginning(row['description'], 100)}")
     if not row["allowed"] or row["access"] not in ([], ["reads"]):
         say(f"    {'may run' if row['allowed'] else 'may not run'}: {row['why']}")
-
-
-def _sessionless(asker: Asker) -> Asker:
-    """A call by hand is in no session, whose end would end what was allowed for it."""
-
-    async def ask(tool: Tool, args: Mapping[str, Any], why: str) -> PermissionReply:
-        reply = await asker(tool, args, why)
-        if reply != "session":
-            return reply
-        note("  this call is in no session, so it is allowed once; --session NAME names one")
-        return "once"
-
-    return ask
 
 
 async def _called(services: Services, name: str, pairs: list[str], session: str) -> ToolOutput:

@@ -153,8 +153,9 @@ class PermissionGate:
         return PermissionDecision("allowed", f"allowed on the terminal: {reply}")
 
     def _remember(self, tool: Tool, args: Mapping[str, Any], scope: Scope, session_id: str) -> None:
-        """Raises ConfigError if it cannot be written. `once` leaves nothing behind."""
-        if scope != "once":
+        """Raises ConfigError if it cannot be written. `once` leaves nothing behind, nor does a
+        session for a call that is in none."""
+        if scope == "always" or (scope == "session" and session_id):
             grant = Grant(
                 tool=tool.name,
                 session_id=session_id if scope == "session" else None,

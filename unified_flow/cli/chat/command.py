@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -19,7 +19,7 @@ from unified_flow.cli import options
 from unified_flow.cli.documents import document_folders, refresh_documents
 from unified_flow.cli.exits import report
 from unified_flow.cli.sessions import HISTORY, newest_session
-from unified_flow.cli.terminal import beginning, counted, on_terminal
+from unified_flow.cli.terminal import beginning, on_terminal
 from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
@@ -52,22 +52,17 @@ def chat(
     import asyncio
 
     from unified_flow.cli.chat.conversation import Conversation
-    from unified_flow.cli.live import note_undeclared
+    from unified_flow.cli.live import note_before_turns
     from unified_flow.cli.permission_question import terminal_asker
-    from unified_flow.cli.recovery import note_dead_turns
     from unified_flow.engine.telemetry.logs import logged
     from unified_flow.flow import UnifiedFlow
-    from unified_flow.stores import missing_worker
     from unified_flow.turns.input_checks import new_session_id
 
     def open_flow() -> UnifiedFlow:
         return UnifiedFlow.from_config(home, **chosen, asker=terminal_asker())
 
     flow = open_flow()
-    note_dead_turns(flow.services)
-    if waits := missing_worker(flow.services.home):
-        note(waits)
-    note_undeclared(flow.services)
+    note_before_turns(flow.services)
     session, turn = options.session_or_last(session, last), None
     if session == options.LAST:
         session, turn = newest_session(home)
@@ -92,7 +87,7 @@ async def _talk(chat: Conversation) -> Code:
             if not show_question(chat):
                 note(_way_on(chat.unfinished))
         history = state_folder(chat.flow.services.home) / HISTORY
-        source = _edited(history, lambda: _status(chat)) if typed else _piped()
+        source = _edited(history) if typed else _piped()
         async with aclosing(source) as lines:
             async for line in lines:
                 await _one(chat, line.strip())
@@ -136,13 +131,9 @@ async def _one(chat: Conversation, line: str) -> None:
 
 def _way_on(turn: Turn) -> str:
     """What to do next: a tool that was refused has to be allowed, and not mended."""
-    if _was_refused(turn):
+    if turn.failure is not None and turn.failure.error_type == "ToolDeniedError":
         return "/allow lets it run this once and goes on (/allow session, /allow always); or ask on"
     return "mended? /retry goes on from there; /show has all of it"
-
-
-def _was_refused(turn: Turn) -> bool:
-    return turn.failure is not None and turn.failure.error_type == "ToolDeniedError"
 
 
 def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
@@ -157,19 +148,6 @@ def _welcome(chat: Conversation, trouble: RetrievalError | None) -> None:
     note("ask away; /help lists the commands, Ctrl-D leaves")
 
 
-def _status(chat: Conversation) -> str:
-    """Below the line that is being typed."""
-    try:
-        waiting = chat.flow.services.queue.open_count()
-    except QueueError:
-        return f" {chat.session} · the queue cannot be read: interventions doctor"
-    turn = chat.unfinished
-    way_on = "/allow" if turn is not None and _was_refused(turn) else "/retry"
-    failed = f" · the last turn failed: {way_on}" if turn is not None else ""
-    news = f" · {counted(waiting, 'open intervention')}" if waiting else ""
-    return f" {chat.session}{news}{failed}"
-
-
 async def _piped() -> AsyncGenerator[str, None]:
     """The lines of standard input, whose text need not be all there yet. A read that nobody ends
     keeps the process from ending no longer than Ctrl-C."""
@@ -179,8 +157,8 @@ async def _piped() -> AsyncGenerator[str, None]:
         yield line
 
 
-async def _edited(history: Path, status: Callable[[], str]) -> AsyncGenerator[str, None]:
-    """Lines with editing, history and completion; `status` stands below them.
+async def _edited(history: Path) -> AsyncGenerator[str, None]:
+    """Lines with editing, history and completion.
 
     Ctrl-C empties the line. `history` keeps what was typed, for the next chat.
     """
@@ -195,7 +173,6 @@ async def _edited(history: Path, status: Callable[[], str]) -> AsyncGenerator[st
         history=FileHistory(str(history)),
         completer=_completer(),
         complete_while_typing=True,
-        bottom_toolbar=status,
         enable_open_in_editor=True,
     )
     while True:

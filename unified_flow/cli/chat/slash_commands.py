@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import one_line
-from unified_flow.cli.answer import show_sources
 from unified_flow.cli.chat.conversation import Conversation
-from unified_flow.cli.documents import document_folders
 from unified_flow.cli.outcome import show_outcome, show_resumed
 from unified_flow.tools.grants import SCOPES
 from unified_flow.turns.input_checks import new_session_id
@@ -102,13 +99,6 @@ async def _show(chat: Conversation, words: str) -> None:
         show(failure.intervention_id, chat.home)
 
 
-async def _sources(chat: Conversation, words: str) -> None:
-    if chat.last is None or not chat.last.citations:
-        note("the last answer cites nothing")
-    else:
-        show_sources(chat.last, document_folders(chat.flow))
-
-
 async def _session(chat: Conversation, words: str) -> None:
     if words:
         chat.session, chat.last, chat.error = words, None, None
@@ -117,12 +107,6 @@ async def _session(chat: Conversation, words: str) -> None:
 
 async def _new(chat: Conversation, words: str) -> None:
     await _session(chat, new_session_id())
-
-
-async def _export(chat: Conversation, words: str) -> None:
-    from unified_flow.cli.sessions import export_session
-
-    export_session(chat.session, Path(words) if words else None, home=chat.flow.services.home)
 
 
 async def _quit(chat: Conversation, words: str) -> None:
@@ -135,10 +119,8 @@ COMMANDS = {
     "allow": SlashCommand(f"[{'|'.join(SCOPES)}]", "let the refused tool run, and go on", _allow),
     "reload": SlashCommand("", "read the settings again; /retry does so by itself", _reload),
     "show": SlashCommand("", "all that is known of the last failure", _show),
-    "sources": SlashCommand("", "what the last answer rests on", _sources),
     "session": SlashCommand("[name]", "which session this is, or another one", _session),
     "new": SlashCommand("", "begin a new session", _new),
-    "export": SlashCommand("[file]", "this session as Markdown", _export),
     "quit": SlashCommand("", "leave; Ctrl-D does too", _quit),
     "exit": SlashCommand("", "the same", _quit),
 }
