@@ -15,7 +15,6 @@ from interventions.queue import InterventionQueue
 from interventions.recovery import recover
 from interventions.retry.contract import find_resumer, lost_turns
 from interventions.settings import RetentionSettings, settings_of
-from interventions.storage import jsonl
 from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
 from interventions.storage.lock import FairLock
@@ -110,8 +109,10 @@ def _counted(state: QueueState) -> str:
 
 
 def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    folders = (places.state_folder(queue.home), places.error_log_folder(queue.home))
-    for path in (*folders, places.queue_file(queue.home), *_logs_of(queue.home)):
+    home = queue.home
+    folders = (places.state_folder(home), places.error_log_folder(home))
+    files = (places.queue_file(home), places.archive_file(home), places.transitions_file(home))
+    for path in (*folders, *files, *places.error_logs(home)):
         # A group that was given access keeps it.
         if not path.exists() or not path.stat().st_mode & 0o007:
             continue
@@ -125,14 +126,7 @@ def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
         yield Finding(what, fine=False, mended=mended, todo=todo)
 
 
-def _logs_of(home: Path) -> list[Path]:
-    return [places.archive_file(home), places.transitions_file(home), *places.error_logs(home)]
-
-
 def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    for path in _logs_of(queue.home):
-        if torn := jsonl.torn_lines(path):
-            yield Finding(f"{path}: {torn} torn lines, which are passed over")
     waiting, _ = queue.failures.waiting()
     if waiting:
         yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
+from math import inf
 from statistics import median
 from typing import Literal, TypedDict
 
@@ -22,9 +23,9 @@ from interventions.times import from_text, to_text
 WARNING_FROM = 10
 CRITICAL_FROM = 30
 MOST_CAUSES = 12
-# Hours; what took longer than the last comes after it.
+# Hours.
 _TOOK = {"within 10 min": 1 / 6, "1 hour": 1, "8 hours": 8, "1 day": 24, "1 week": 168}
-LONGER = "longer"
+_TOOK |= {"longer": inf}
 
 
 class Health(TypedDict):
@@ -175,15 +176,11 @@ def trends(
         by_severity[severity][min(step, window.steps - 1)] += count
         phases[phase] += count
         admissions[admission] += count
-        known = causes.get(fingerprint)
-        worst = min(rank, SEVERITIES.index(known["severity"])) if known else rank
-        causes[fingerprint] = {
-            "fingerprint": fingerprint,
-            "count": count + (known["count"] if known else 0),
-            "phase": phase,
-            "severity": SEVERITIES[min(worst, len(SEVERITIES) - 1)],
-            "sample": "",
-        }
+        new = Cause(fingerprint=fingerprint, count=0, phase=phase, severity=severity, sample="")
+        cause = causes.setdefault(fingerprint, new)
+        cause["count"] += count
+        cause["phase"] = phase
+        cause["severity"] = min(cause["severity"], severity, key=SEVERITIES.index)
     begun, closed = to_text(since), [*archived, *map(figures_of, entries)]
     return {
         "window": str(window),
@@ -202,8 +199,7 @@ def outcomes(closed: Sequence[EntryFigures]) -> Outcomes:
     """Open entries among them count as regressions alone."""
     # Never negative after a clock was set back.
     hours = sorted(max(h, 0.0) for o in closed if (h := o.hours_to_resolve) is not None)
-    limits = [bisect_right(hours, most) for most in _TOOK.values()]
-    counts = [high - low for low, high in pairwise([0, *limits, len(hours)])]
+    within = [bisect_right(hours, most) for most in _TOOK.values()]
     verified = sum(one.verified for one in closed)
     return {
         "verified": verified,
@@ -212,5 +208,5 @@ def outcomes(closed: Sequence[EntryFigures]) -> Outcomes:
         "regressions": sum(one.regression for one in closed),
         "median_hours": round(median(hours), 3) if hours else None,
         "slowest_tenth_hours": round(hours[len(hours) * 9 // 10], 3) if hours else None,
-        "took": dict(zip((*_TOOK, LONGER), counts, strict=True)),
+        "took": dict(zip(_TOOK, (high - low for low, high in pairwise([0, *within])), strict=True)),
     }

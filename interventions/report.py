@@ -91,25 +91,17 @@ def _fix(fingerprint: str, entries: Iterable[Entry]) -> str | None:
 
 
 def as_html(found: Report) -> str:
-    trends, ended = found["trends"], found["trends"]["outcomes"]
+    trends = found["trends"]
     until = f"until {from_text(found['made_at']):%d %B %Y, %H:%M} UTC"
     title = f"Interventions of {found['project']}"
-    closed = {
-        "verified by a turn": ended["verified"],
-        "resolved unverified": ended["unverified"],
-        "dismissed": ended["dismissed"],
-        "came back": ended["regressions"],
-    }
     body = _node(
         "body",
         _node("header", _node("h1", title), _node("p", f"The last {trends['window']}, {until}")),
         _tiles(found),
         _section("Failures over time", *_over_time(trends), wide=True),
         _section("By phase", _bars(trends["by_phase"])),
-        _section("What the queue made of them", _bars(trends["admissions"])),
+        _section("Time to resolve", _bars(trends["outcomes"]["took"])),
         _section("Most frequent causes, and how they were mended", _causes(found), wide=True),
-        _section("Time to resolve", _bars(ended["took"])),
-        _section("How entries were closed", _bars(closed)),
     )
     head = _node(
         "head",

@@ -89,23 +89,21 @@ class CommandGroup(TyperGroup):
         """By sections, and no description cut."""
         width = max(map(len, self.table))
         for title, names in self.sections.items():
-            commands = {name: self.get_command(ctx, name) for name in names}
-            rows = [
-                (name.ljust(width), command.get_short_help_str(_WHOLE))
-                for name, command in commands.items()
-                if command is not None
-            ]
             with formatter.section(title):
+                rows = [(n.ljust(width), self._load(n).get_short_help_str(_WHOLE)) for n in names]
                 formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = self.table.get(cmd_name)
+        return self._load(cmd_name) if cmd_name in self.table else None
+
+    def _load(self, name: str) -> click.Command:
+        found = self.table[name]
         if not isinstance(found, str):
             return found
         module, _, function = found.partition(":")
         loaded = getattr(import_module(f"{self.package}.{module}"), function)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(cmd_name, cls=self.leaf_class)(_with_shared_options(loaded))
+        alone.command(name, cls=self.leaf_class)(_with_shared_options(loaded))
         command = typer.main.get_command(alone)
         self._add_version(command, hidden=True)
         return command

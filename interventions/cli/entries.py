@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Unpack
+from typing import Annotated, Literal, Unpack
 
 import typer
 from typer import Option
@@ -20,7 +20,6 @@ from interventions.cli import options, terminal
 from interventions.cli.options import query_of, read_entries, the_home, the_queue
 from interventions.cli.terminal import Code, UsageError
 from interventions.entry import Entry, closed_at, is_open, latest_failure, short_id, worst_first
-from interventions.export import FormName, exported
 from interventions.plaintext import cells, fit, one_line
 from interventions.times import utc_now
 from interventions.view import groups
@@ -141,16 +140,20 @@ def show(
 def export(
     intervention_id: options.Id,
     output: options.Output = None,
-    form: Annotated[FormName | None, Option("--as", help="pytest is a test of its turn.")] = None,
+    form: Annotated[
+        Literal["json", "markdown", "pytest"],  # `FormName`, whose module a list does not need
+        Option("--as", help="pytest is a test of its turn."),
+    ] = "json",
     home: options.Home = None,
     as_json: options.AsJson = False,
 ) -> None:
     """One intervention, redacted once more, to hand on."""
-    if as_json and form not in (None, "json"):
+    from interventions.export import exported
+
+    if as_json and form != "json":
         raise typer.BadParameter("--json is another form than the one that is asked for")
     queue = the_queue(home)
-    text = exported(queue, queue.find(intervention_id), form or "json", utc_now())
-    terminal.say_to(output, text)
+    terminal.say_to(output, exported(queue, queue.find(intervention_id), form, utc_now()))
 
 
 def watch(
@@ -211,19 +214,17 @@ _COLUMNS: tuple[tuple[str, int, int, Callable[[Group, datetime], str]], ...] = (
 def table(found: list[Group], width: int, now: datetime, home: Path | None = None) -> list[str]:
     """Files of `home` are named from there: a long path would leave no room for the error."""
     shown = [column for column in _COLUMNS if width >= column[2]]
+    titles = [title for title, *_ in shown]
     values = [[one_line(value(group, now)) for *_, value in shown] for group in found]
-    sizes = [
-        min(max([cells(title), *(cells(row[n]) for row in values)]), widest)
-        for n, (title, widest, *_) in enumerate(shown)
-    ]
+    needed = (max(map(cells, column)) for column in zip(titles, *values, strict=True))
+    sizes = [min(most, widest) for most, (_, widest, *_) in zip(needed, shown, strict=True)]
     rest = width - sum(sizes) - 2 * len(sizes)
     if rest < _LEAST_ERROR:  # of a narrow terminal: the phase makes room
         phase = max(4, sizes[4] - (_LEAST_ERROR - rest))
         rest, sizes[4] = rest + sizes[4] - phase, phase
-    titles = [fit(column[0], size) for column, size in zip(shown, sizes, strict=True)]
-    lines = [terminal.paint("  ".join([*titles, "ERROR"]), "dim")]
-    for group, row in zip(found, values, strict=True):
-        fields = [fit(value, size) for value, size in zip(row, sizes, strict=True)]
+    heads, *rows = ([*map(fit, row, sizes)] for row in (titles, *values))
+    lines = [terminal.paint("  ".join([*heads, "ERROR"]), "dim")]
+    for group, fields in zip(found, rows, strict=True):
         fields[1] = terminal.paint(fields[1], group.first["severity"])
         error = group.error.replace(f"{home}/", "") if home else group.error
         what = " ".join([*groups.marks(group, now, new=group.is_new(now)), error])

@@ -11,9 +11,8 @@ import typer
 from typer import Argument, Option
 
 from interventions.cli.terminal import note
-from interventions.errors import NotFoundError, QueueError
+from interventions.errors import NotFoundError
 from interventions.home import find_home, settings_files
-from interventions.plaintext import one_line
 
 if TYPE_CHECKING:
     from interventions.entry import Entry
@@ -131,27 +130,9 @@ def query_of(words: list[str] | None, session: str | None = None) -> Query:
     return query
 
 
-def _ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """For the shell's completion: the short ids of open entries, each with what failed."""
-    from interventions.entry import is_open, short_id, worst_first
-
-    try:
-        entries = read_entries(ctx.params.get("home"))
-    except QueueError:
-        return []
-    return [
-        (one_line(short_id(entry["id"])), one_line(f"{entry['phase']}: {entry['error_type']}"))
-        for entry in worst_first(filter(is_open, entries))
-        if short_id(entry["id"]).startswith(incomplete)
-    ]
-
-
 _ID_HELP = "Any unique beginning of an id or of its last part; `last` is the newest."
-Id = Annotated[str, Argument(metavar="ID", help=_ID_HELP, autocompletion=_ids, show_default=False)]
-Ids = Annotated[
-    list[str] | None,
-    Argument(metavar="ID...", help=_ID_HELP, autocompletion=_ids, show_default=False),
-]
+Id = Annotated[str, Argument(metavar="ID", help=_ID_HELP, show_default=False)]
+Ids = Annotated[list[str] | None, Argument(metavar="ID...", help=_ID_HELP, show_default=False)]
 
 
 def the_home(home: Path | None) -> Path:

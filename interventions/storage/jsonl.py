@@ -215,9 +215,3 @@ def parse_line(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return record if isinstance(record, dict) else None
-
-
-def torn_lines(path: Path) -> int:
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        return sum(1 for line in file if line.strip() and parse_line(line) is None)
-    return 0

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
 from interventions.entry import (
     Entry,
     MergedFailure,
     Resolution,
-    Sample,
     Transition,
     is_open,
     latest_failure,
@@ -36,8 +36,8 @@ TURNS_SHOWN = 12
 # What a section is about, for a front end that lays sections out; titles are for people.
 Kind = StrEnum(
     "Kind",
-    "HEAD SUPERSEDED PHASES ERROR HINT REGRESSION KNOWN_FIXES RETRIED WAITING OTHERS CHANGED "
-    "QUESTION EVIDENCE INPUT TRACEBACK ENVIRONMENT TURN CONTEXT SAMPLE HISTORY COMMANDS",
+    "HEAD SUPERSEDED PHASES ERROR HINT REGRESSION KNOWN_FIXES WAITING OTHERS CHANGED QUESTION "
+    "EVIDENCE INPUT TRACEBACK ENVIRONMENT TURN CONTEXT SAMPLE HISTORY COMMANDS",
 )
 
 
@@ -64,21 +64,18 @@ def describe(
     `changed` what differs since; empty sections are left out. Without a `resumer` nothing can be
     retried. Whatever a section is made of, nothing in it commands a terminal."""
     turn = dict(turn_context(entry))
-    note = one_line(entry["regression_note"] or "no note")
-    earlier = entry["regression_of"]
-    # Its note is shown once: among the known fixes, else here.
-    before, fixes = "", ""
+    # The note of what did not last is shown once: among the known fixes, else here.
+    earlier, before, fixes = entry["regression_of"], "", "Known fixes"
     if earlier and any(other["id"] == earlier for other in past):
         fixes = f"Known fixes, of which {short_id(earlier)} did not last"
     elif earlier:
+        note = one_line(entry["regression_note"] or "no note")
         before = f"it was resolved before, in {earlier}: {note}"
-    latest = entry["latest_sample"]
-    sample = {**latest, "traceback": None} if isinstance(latest, dict) else {}
+    sample = {**(entry["latest_sample"] or {}), "traceback": None}
     context = {name: v for name, v in entry["context"].items() if name not in ("turn", "hint")}
     others = other_failures([entry])
     ribbon, question = turn.pop("ribbon", None), clean(str(turn.pop("question", None) or ""))
     evidence, read = turn.pop("evidence", None), turn.pop("input", None)
-    found = evidence if isinstance(evidence, list) else []
     made_by = {name: turn.pop(name, None) for name in ("model", "recipe", "recipe_digest")}
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
@@ -87,8 +84,7 @@ def describe(
         (Kind.ERROR, "Error", _error(entry)),
         (Kind.HINT, "Hint", _hint(entry)),
         (Kind.REGRESSION, "Regression", [before]),
-        (Kind.KNOWN_FIXES, fixes or "Known fixes", list(map(known_fix, past))),
-        (Kind.RETRIED, "Retried", _retried(entry, now)),
+        (Kind.KNOWN_FIXES, fixes, list(map(known_fix, past))),
         (Kind.WAITING, "Waiting for the same fix", _waiting(entry, alike)),
         (
             Kind.OTHERS,
@@ -97,7 +93,7 @@ def describe(
         ),
         (Kind.CHANGED, "Changed since it stopped", [one_line(line) for line in changed]),
         (Kind.QUESTION, "Question", question.split("\n")),
-        (Kind.EVIDENCE, "Evidence", [line for item in found for line in _evidence(item)]),
+        (Kind.EVIDENCE, "Evidence", _evidence(evidence)),
         (
             Kind.INPUT,
             "Input of the phase",
@@ -139,40 +135,31 @@ def _head(entry: Entry, now: datetime) -> list[str]:
         lines.append(f"snoozed until {ago(snoozed_until, now)}")
     if entry.get("snoozed_until_occurrences"):
         lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
-    if entry.get("resolution"):
-        closed = bool(entry.get("resolved_at") and entry["resolutions"])
-        verified = ", verified" if closed and entry["resolutions"][-1].get("verified") else ""
-        lines.append(f"{state_of(entry, now)}{verified}: {entry['resolution']}")
+    last: Resolution = entry["resolutions"][-1] if entry["resolutions"] else {}
+    verified = bool(entry["resolved_at"] and last.get("verified"))
+    if entry["resolution"]:
+        proof = ", verified" if verified else ""
+        lines.append(f"{state_of(entry, now)}{proof}: {entry['resolution']}")
+    if verified and (status := last.get("turn_status")):
+        lines.append(f"after: the turn {'' if status.startswith('failed') else 'is '}{status}")
     return [one_line(line) for line in lines]
 
 
 def _error(entry: Entry) -> list[str]:
     lines = f"{entry['error_type']}: {entry['error_message']}".split("\n")
+    lines += [again] if (again := failed_since(entry)) else []
     facts = {"category": entry["error_category"], "at": entry["location"]}
     facts |= {"request": entry["request_id"], "trace": entry["context"].get("trace_id")}
     facts |= {"fingerprint": entry["fingerprint"]}
     return [*lines, ", ".join(f"{name} {one_line(fact)}" for name, fact in facts.items() if fact)]
 
 
-def _retried(entry: Entry, now: datetime) -> list[str]:
-    """The failure before and after: a later one of the same turn is what a retry led to."""
-    latest, lines = latest_failure(entry), []
-    if latest is not entry:
-        lines = [f"before: {_failure(entry)}", f"after: {_failure(latest)}"]
-        if _failure(entry) == _failure(latest):
-            lines = [f"failed again with the same error {ago(str(latest.get('created_at')), now)}"]
-    last = entry["resolutions"][-1] if entry["resolutions"] else None
-    if last and last.get("verified"):
-        if not lines:
-            lines = [f"before: {_failure(entry)}"]
-        status = last.get("turn_status") or "past the phase"
-        lines.append(f"after: the turn {'' if status.startswith('failed') else 'is '}{status}")
-    return [one_line(line) for line in lines]
-
-
-def _failure(failure: Entry | Sample) -> str:
-    what = f"{failure.get('error_type')}: {failure.get('error_message')}"
-    return f"{failure.get('phase')}: {what}"
+def failed_since(entry: Entry) -> str:
+    """`now: OSError: disk full`, if its turn has failed with another error since; else empty."""
+    latest = latest_failure(entry)
+    if all(latest.get(name) == entry.get(name) for name in ("error_type", "error_message")):
+        return ""
+    return one_line(f"now: {latest.get('error_type')}: {latest.get('error_message')}")
 
 
 def _hint(entry: Entry) -> list[str]:
@@ -188,20 +175,21 @@ def _waiting(entry: Entry, alike: Sequence[Entry]) -> list[str]:
     return counted + [f"{short_id(one['id'])}  {one_line(where(one))}" for one in alike]
 
 
-def _evidence(item: Any) -> Iterator[str]:
-    """A search, and the score, chunk and source of each passage that it found."""
-    if not isinstance(item, dict):
-        yield one_line(str(item))
-        return
-    yield one_line(f"{item.get('tool', '?')} {item.get('query') or ''}")
-    passages = item.get("passages") or ()
-    for passage in passages if isinstance(passages, list) else ():
-        if isinstance(passage, dict):
-            score = passage.get("score")
-            shown = f"{score:.3f}" if isinstance(score, int | float) else "?"
-            source = one_line(str(passage.get("source") or "?"))
-            yield f"{shown:>7}  {source}  {one_line(str(passage.get('chunk_id', '?')))}"
-    if not passages:
+def _evidence(searches: Any) -> list[str]:
+    """Each search, and the score, source and chunk of each passage that it found; anything else as
+    it is."""
+    try:
+        return [line for search in searches or () for line in _search_lines(search)]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return _fields({"evidence": searches})
+
+
+def _search_lines(search: Mapping[str, Any]) -> Iterator[str]:
+    yield one_line(f"{search.get('tool', '?')} {search.get('query') or ''}")
+    for passage in search.get("passages") or ():
+        source = one_line(str(passage.get("source") or "?"))
+        yield f"{passage['score']:7.3f}  {source}  {one_line(str(passage.get('chunk_id', '?')))}"
+    if not search.get("passages"):
         yield "  nothing found"
 
 
@@ -215,12 +203,9 @@ def _other(row: MergedFailure, now: datetime) -> str:
 
 def _spans(turns: list[int]) -> str:
     """`5, 7 to 90 and 12 more`: turns that follow each other are one span."""
-    spans: list[list[int]] = []
-    for turn in sorted(turns):
-        if spans and turn == spans[-1][-1] + 1:
-            spans[-1].append(turn)
-        else:
-            spans.append([turn])
+    # What grows by one from turn to turn has the same distance to its place.
+    numbered = groupby(enumerate(sorted(turns)), lambda placed: placed[1] - placed[0])
+    spans = [[turn for _, turn in span] for _, span in numbered]
     shown, rest = spans[:TURNS_SHOWN], sum(map(len, spans[TURNS_SHOWN:]))
     words = [
         f"{span[0]} to {span[-1]}" if len(span) > 2 else ", ".join(map(str, span)) for span in shown

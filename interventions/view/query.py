@@ -37,7 +37,8 @@ _HELD_IN |= {"session": "session_id", "request": "request_id"}
 _SHOWN = [*_HELD_IN.values(), "id", "error_message", "culprit", "resolution"]
 _ALIASES = {"severity": "sev", "priority": "prio", "turn_id": "turn", "fp": "fingerprint"}
 _ALIASES |= {"occurrences": "count", **{field: term for term, field in _HELD_IN.items()}}
-_WRITTEN = re.compile(r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)', re.IGNORECASE)
+# Compiled when it is needed: most lists have no query.
+_WRITTEN = r'(-?)(?:([a-z_]+)([:=]))?("(?:[^"\\]|\\.)*"?|\S*)'
 _Compare = Callable[[Any, Any], bool]
 _COMPARISONS: dict[str, _Compare] = {">=": operator.ge, "<=": operator.le}
 _COMPARISONS |= {">": operator.gt, "<": operator.lt, "=": operator.eq}
@@ -56,9 +57,8 @@ _STATES: dict[str, Test] = {
     "superseded": lambda entry, now: bool(entry.get("superseded")),
     "any": lambda entry, now: True,
 }
-IS_WORDS = tuple(_STATES)
 # They say nothing of open or closed.
-STATELESS = ("regression", "merged", "assigned", "superseded")
+STATELESS = frozenset({"regression", "merged", "assigned", "superseded"})
 
 
 class Query(NamedTuple):
@@ -81,25 +81,30 @@ class Query(NamedTuple):
 
 def parse(text: str) -> Query:
     """Raises QueryError for a term that cannot be meant, such as `sev:purple` or `age:>soon`."""
-    tests, remarks = [], []
+    tests, remarks = list[Test](), list[str]()
     names_state = False
-    test: Test | None
-    for found in _WRITTEN.finditer(text):
+    for found in re.finditer(_WRITTEN, text, re.IGNORECASE) if text else ():
         negated, name, sign, value = found.groups("")
         key = _ALIASES.get(name.lower(), name.lower())
         if sign and key in _TERMS:
-            test, states = _term(key, name, sign, value)
-            names_state |= states and not negated
+            values = _values(key, name, sign, value)
+            test = _any_of(key, f"{name}:{value}", values)
+            names_state |= key == "is" and not negated and not STATELESS.issuperset(values)
+        elif wanted := f"{name}{sign}{_unquoted(value)}":
+            test = _holds(_SHOWN, wanted)
+            if negated and value.startswith("-"):
+                hint = f'to look for it as text: "-{value}"'
+                raise QueryError(f"-{value} is an option, not a term", hint=hint)
+            if sign == ":" and value and not value.startswith("/"):
+                _refuse_near_miss(name, value)
+                remarks.append(f"{name}: is no term, so {wanted!r} is looked for as text")
         else:
-            test, remark = _text(negated, name, sign, value)
-            remarks += [remark] if remark else []
-        if test is not None:
-            tests.append(partial(_is_not, test) if negated else test)
+            continue
+        tests.append(partial(_is_not, test) if negated else test)
     return Query(text, tuple(tests), names_state, tuple(remarks))
 
 
-def _term(key: str, name: str, sign: str, value: str) -> tuple[Test, bool]:
-    """The test, and whether it says which states are meant."""
+def _values(key: str, name: str, sign: str, value: str) -> list[str]:
     if sign == "=":
         hint = f'did you mean {name}:{value} ? To look for it as text: "{name}={value}"'
         raise QueryError(f"{name}={value} is no term", hint=hint)
@@ -107,25 +112,15 @@ def _term(key: str, name: str, sign: str, value: str) -> tuple[Test, bool]:
     if not values:
         example = _EXAMPLES.get(key, f"{name}:x")
         raise QueryError(f"{name}: has no value", hint=f"for example {example}")
+    return values
+
+
+def _any_of(key: str, term: str, values: Iterable[str]) -> Test:
     try:
-        alternatives = [_TERMS[key](one) for one in values]
+        tests = [_TERMS[key](value) for value in values]
     except ValueError as error:
-        raise QueryError(f"{name}:{value} says nothing", hint=str(error)) from error
-    states = key == "is" and any(one not in STATELESS for one in values)
-    return lambda entry, now: any(test(entry, now) for test in alternatives), states
-
-
-def _text(negated: str, name: str, sign: str, value: str) -> tuple[Test | None, str]:
-    """The test, None for no text at all, and a remark on what may be meant otherwise."""
-    is_odd = sign == ":" and value and not value.startswith("/")
-    if is_odd:
-        _refuse_near_miss(name, value)
-    if negated and value.startswith("-"):
-        hint = f'to look for it as text: "-{value}"'
-        raise QueryError(f"-{value} is an option, not a term", hint=hint)
-    wanted = f"{name}{sign}{_unquoted(value)}"
-    remark = f"{name}: is no term, so {wanted!r} is looked for as text" if is_odd else ""
-    return (_holds(_SHOWN, wanted) if wanted else None), remark
+        raise QueryError(f"{term} says nothing", hint=str(error)) from error
+    return lambda entry, now: any(test(entry, now) for test in tests)
 
 
 _EXAMPLES = {"age": "age:>1h, age:<30m, age:>2d", "is": "is:snoozed", "sev": "sev:critical"}
@@ -156,7 +151,7 @@ def _is_one_of(field: str, allowed: tuple[str, ...], value: str) -> Test:
 
 def _state(value: str) -> Test:
     if value.lower() not in _STATES:
-        raise ValueError(f"one of: {', '.join(IS_WORDS)}")
+        raise ValueError(f"one of: {', '.join(_STATES)}")
     return _STATES[value.lower()]
 
 

@@ -16,9 +16,9 @@ from textwrap import dedent
 
 from textual.content import Content
 
-from interventions.entry import Entry, latest_failure, short_id, turn_context
+from interventions.entry import Entry, short_id, turn_context
 from interventions.plaintext import clean, one_line
-from interventions.view.description import Kind, Section, describe
+from interventions.view.description import Kind, Section, describe, failed_since
 from interventions.view.ribbon import Phase, phases
 from monitor.core.snapshot import Background
 from monitor.widgets.part import Part, beginning, plain
@@ -34,9 +34,7 @@ _PROSE = {
     Kind.REGRESSION: _WARNING,
     Kind.HINT: _GOOD,
     Kind.KNOWN_FIXES: _GOOD,
-    **dict.fromkeys(
-        (Kind.RETRIED, Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY), ""
-    ),
+    **dict.fromkeys((Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY), ""),
 }
 # `name: value`, `- name: value`; `  0.934  docs/page.md:44  80b31741`.
 _NAME = re.compile(r"\w[\w .-]{0,39}:(?= |$)|^\s*[\d.?]+(?=  )")
@@ -85,9 +83,7 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     title = Content.assemble(what, (f"  {short_id(entry['id'])}", "dim"))
     message = clean(entry["error_message"])
     lines, short = [title, *plain(message.split("\n"))], [title, *plain(_begun(message))]
-    now = latest_failure(entry)
-    if any(now.get(name) != entry.get(name) for name in ("error_type", "error_message")):
-        again = one_line(f"now: {now.get('error_type')}: {now.get('error_message')}")
+    if again := failed_since(entry):
         lines.append(Content.styled(again, style))
         short += [Content.styled(line, style) for line in _begun(again)]
     line = raise_line(entry["traceback"] or "")

@@ -650,18 +650,6 @@ def test_a_terminal_without_utf8_gets_the_text_spelled_out(home: Path, queue, ma
     assert b"bl\\xe5b\\xe4r" in answer.stdout
 
 
-def test_completion_offers_open_ids(home: Path, queue, make) -> None:
-    name = queue.put(make()).intervention_id
-    env = {
-        **os.environ,
-        "_INTERVENTIONS_COMPLETE": "complete_bash",
-        "COMP_WORDS": f"interventions show --home {home} {short(name)[:2]}",
-        "COMP_CWORD": "4",
-    }
-    answer = subprocess.run(COMMAND, capture_output=True, text=True, env=env)
-    assert short(name) in answer.stdout
-
-
 def test_another_typer_application_can_mount_it(home: Path, queue, make) -> None:
     import typer
 

@@ -74,8 +74,19 @@ def test_a_resolution_says_whether_a_turn_has_verified_it() -> None:
     closed = {"resolved_at": "2026-01-02T00:00:00Z", "resolution": "mended", "resolutions": [row]}
     entry = complete(FULL | closed)
     told = {one.kind: one.lines for one in describe(entry, [], [], NOW)}
-    assert told[Kind.HEAD][-1] == "resolved, verified: mended"
-    assert told[Kind.RETRIED][-1] == "after: the turn failed in planner"
+    after = ["resolved, verified: mended", "after: the turn failed in planner"]
+    assert told[Kind.HEAD][-2:] == after
+
+
+def test_what_its_turn_failed_with_since_is_told_beside_the_failure() -> None:
+    again = {"error_type": "OSError", "error_message": "disk full", "turn_id": 4}
+    entry = complete(FULL | {"turn_id": 4, "latest_sample": again})
+    told = {one.kind: one.lines for one in describe(entry, [], [], NOW)}
+    assert told[Kind.ERROR][:2] == ["E: boom", "now: OSError: disk full"]
+    same = complete(
+        FULL | {"turn_id": 4, "latest_sample": again | {"error_type": "E", "error_message": "boom"}}
+    )
+    assert describe(same, [], [], NOW)[3].lines[0] == "E: boom"
 
 
 def test_a_failure_of_another_program_has_no_turn() -> None:
