@@ -85,8 +85,7 @@ def run(
     settings = {**chosen, "docs": docs, "recipes": _recipes(recipes)}
     with logged(find_home(home)):
         done = asyncio.run(_run(drawn, name, again, retry_failed, home, settings))
-    found = _described(done.folder.name, done.spec, done.answers)
-    say_object(found) if as_json else say(_summary_table(found))
+    _show(as_json, done.folder.name, done.spec, done.answers)
     failed = any(answer.status == "failed" for answer in done.answers.values())
     raise typer.Exit(Code.FAILED if failed else Code.DONE)
 
@@ -110,7 +109,7 @@ def compare(
     if as_json:
         say_object({"a": name_a, "b": name_b, **found})
     else:
-        say(_comparison_table(name_a, name_b, found))
+        _show_comparison(name_a, name_b, found)
 
 
 def list_runs(
@@ -148,13 +147,9 @@ def show(
     unified-flow eval show squad-local-77b2e0c1 --wrong
     """
     name, spec, answers = _load(name, home)
-    found = _described(name, spec, answers)
-    if as_json:
-        say_object(found)
-    else:
-        say(_summary_table(found))
-        if wrong:
-            say(_wrong_answers(answers.values()))
+    _show(as_json, name, spec, answers)
+    if wrong and not as_json:
+        _show_wrong(answers.values())
 
 
 def _load(name: str, home: Path | None) -> tuple[str, Spec, dict[str, EvaluatedAnswer]]:
@@ -212,72 +207,53 @@ async def _run(
     return run
 
 
-def _described(name: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> dict[str, Any]:
-    from unified_flow.evaluation.answers import summary
+def _show(as_json: bool, run: str, spec: Spec, answers: Mapping[str, EvaluatedAnswer]) -> None:
+    from unified_flow.evaluation.answers import COST, MEASURES, summary
 
-    return {"run": name, "spec": spec.model_dump(mode="json"), **summary(answers.values())}
-
-
-def _summary_table(found: dict[str, Any]) -> str:
-    from unified_flow.evaluation.answers import COST, QUALITY
-
-    spec, measures = found["spec"], found["measures"]
-    lines = [
-        f"{found['run']}: {found['questions']} questions, {found['unanswerable']} without an"
-        f" answer; model {spec['model']}",
-    ]
-    for name, measure in QUALITY.items():
-        if (each := measures.get(name)) is not None:
-            lines.append(
-                f"  {measure.meaning:<52}{each['value']:7.3f}"
-                f"   [{each['low']:.3f}, {each['high']:.3f}]  n {each['n']}"
-            )
-    for name, measure in COST.items():
-        if (each := measures.get(name)) is not None:
-            lines.append(f"  {measure.meaning:<52}{each['value']:10.2f}")
+    found = summary(answers.values())
+    if as_json:
+        say_object({"run": run, "spec": spec.model_dump(mode="json"), **found})
+        return
+    absent = f"{found['unanswerable']} without an answer"
+    say(f"{run}: {found['questions']} questions, {absent}; model {spec.model}")
+    for name, each in found["measures"].items():
+        value = f"{each['value']:7.3f}   [{each['low']:.3f}, {each['high']:.3f}]  n {each['n']}"
+        shown = f"{each['value']:10.2f}" if name in COST else value
+        say(f"  {MEASURES[name].meaning:<52}{shown}")
     if found["phases"]:
-        lines.append("  a turn:           visits  calls   prompt  written  seconds")
+        say("  a turn:           visits  calls   prompt  written  seconds")
     for name, cost in found["phases"].items():
-        lines.append(
+        say(
             f"  {name:<17}{cost['visits']:7.2f}{cost['calls']:7.2f}"
             f"{cost['prompt_tokens']:9.0f}{cost['completion_tokens']:9.0f}{cost['seconds']:9.2f}"
         )
     if found["interventions"]:
-        lines.append(f"  {len(found['interventions'])} interventions: interventions list")
-    return "\n".join(lines)
+        say(f"  {len(found['interventions'])} interventions: interventions list")
 
 
-def _comparison_table(run_a: str, run_b: str, found: dict[str, Any]) -> str:
+def _show_comparison(run_a: str, run_b: str, found: dict[str, Any]) -> None:
     from unified_flow.evaluation.answers import COST, MEASURES
 
-    lines = [
-        f"A {run_a}",
-        f"B {run_b}",
-        f"over {found['questions']} questions that both have answered; B - A, 95 %:",
-    ]
+    say(f"A {run_a}\nB {run_b}")
+    say(f"over {found['questions']} questions that both have answered; B - A, 95 %:")
     for name, each in found["measures"].items():
         digits = 2 if name in COST else 3
-        lines.append(
+        say(
             f"  {MEASURES[name].meaning:<52}{each['a']:9.{digits}f}{each['b']:9.{digits}f}"
             f"{each['difference']:+9.{digits}f}   [{each['low']:+.{digits}f},"
             f" {each['high']:+.{digits}f}]  {each['verdict']}"
         )
-    return "\n".join(lines)
 
 
-def _wrong_answers(answers: Iterable[EvaluatedAnswer]) -> str:
+def _show_wrong(answers: Iterable[EvaluatedAnswer]) -> None:
     from interventions.secrets.redaction import redact_for_asker
     from unified_flow.evaluation.answers import QUALITY
 
-    lines = []
     for answer in answers:
         if QUALITY["right"].of(answer):
             continue
         expected = "no answer" if answer.unanswerable else " / ".join(answer.answers)
         said = answer.trouble.message if answer.trouble else answer.response
-        lines += [
-            f"\n{answer.id}  {one_line(answer.question)}",
-            f"  expected: {one_line(expected)}",
-            f"  {answer.status}: {one_line(redact_for_asker(said))}",
-        ]
-    return "\n".join(lines)
+        say(f"\n{answer.id}  {one_line(answer.question)}")
+        say(f"  expected: {one_line(expected)}")
+        say(f"  {answer.status}: {one_line(redact_for_asker(said))}")

@@ -28,7 +28,6 @@ from unified_flow.turns.events import (
     PhaseCompleted,
     PhaseFailed,
 )
-from unified_flow.turns.fold import apply
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -49,12 +48,9 @@ class Flows:
     def __init__(
         self, home: Path | str | None, corpus: Corpus, collection: str, **given: Any
     ) -> None:
-        self._home = home
-        self._corpus = corpus
-        self._given = given
-        if corpus:
-            self._given["collection"] = collection
-        self._own_docs = list(self._given.pop("docs", None) or ())
+        self._home, self._corpus = home, corpus
+        self._own_docs = list(given.pop("docs", None) or ())
+        self._given = given | ({"collection": collection} if corpus else {})
         self._flows: dict[str, UnifiedFlow] = {}
         self.of()
 
@@ -109,20 +105,17 @@ async def ask(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
     ConfigError, QueueFullError.
     """
     events: list[Observed] = []
-    turn = Turn()
-
-    def follow(event: Observed) -> None:
-        nonlocal turn
-        events.append(event)
-        turn = apply(turn, event)
-
     error: PhaseError | InputError | None = None
+    session = f"{USER}_{secrets.token_hex(6)}"
     started = perf_counter()
     try:
-        session = f"{USER}_{secrets.token_hex(6)}"
-        await flow.process(session, question.text, user_id=USER, observer=follow, persist=False)
-    except (PhaseError, InputError) as exc:
-        error = exc
+        turn = await flow.process(
+            session, question.text, user_id=USER, observer=events.append, persist=False
+        )
+    except PhaseError as exc:
+        turn, error = exc.turn, exc
+    except InputError as exc:
+        turn, error = Turn(), exc
     took = round(elapsed_ms(started), 3)
     answer = _answer(question, turn, _trouble(turn, error))
     return answer.model_copy(update={"duration_ms": took, "phases": costs(events)})
@@ -173,23 +166,16 @@ def _answer(question: DatasetQuestion, turn: Turn, trouble: Trouble | None) -> E
 def costs(events: Iterable[Observed]) -> dict[str, Cost]:
     """What each phase took, in the order in which they came."""
     found: dict[str, Cost] = {}
-
-    def add(phase: str, **more: float) -> None:
-        found[phase] = found.get(phase, Cost()) + Cost.model_validate(more)
-
     for event in events:
         match event:
             case PhaseCompleted() | PhaseFailed():
-                add(event.phase, visits=1, duration_ms=event.duration_ms)
-            case ModelCalled() | ModelFailed() if event.model == EMBEDDED:
-                pass  # rules cost nothing
-            case ModelCalled():
-                add(
-                    event.phase,
-                    calls=1,
-                    prompt_tokens=event.prompt_tokens or 0,
-                    completion_tokens=event.completion_tokens or 0,
-                )
-            case ModelFailed():
-                add(event.phase, calls=1)
+                cost = Cost(visits=1, duration_ms=event.duration_ms)
+            case ModelCalled() if event.model != EMBEDDED:  # rules cost nothing
+                read, written = event.prompt_tokens or 0, event.completion_tokens or 0
+                cost = Cost(calls=1, prompt_tokens=read, completion_tokens=written)
+            case ModelFailed() if event.model != EMBEDDED:
+                cost = Cost(calls=1)
+            case _:
+                continue
+        found[event.phase] = found.get(event.phase, Cost()) + cost
     return found

@@ -5,7 +5,7 @@ It grows by one line a question, so that a run that was killed goes on where it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -17,14 +17,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from interventions.home import PRIVATE_FILE_MODE, make_private_folder, replace_private
 from interventions.storage import jsonl
 from unified_flow import __version__
-from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.engine.services import Services
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.evaluation.answers import EvaluatedAnswer
 from unified_flow.evaluation.datasets import Dataset
 from unified_flow.phases import NAMES
 from unified_flow.retrieval.documents import Documents
-from unified_flow.servers.llama_server import model_file_error
 from unified_flow.turns.lines import digest
 
 SPEC = "run.json"
@@ -34,8 +32,7 @@ LOCK = "run.lock"
 
 class Spec(BaseModel):
     """What decides a run's results. `model` is the one that answers, `phases` holds each phase's
-    model and recipe, `models` and `documents` say which they are; older runs have
-    neither."""
+    model and recipe, `documents` the digest of what was indexed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -46,7 +43,6 @@ class Spec(BaseModel):
     unanswerable: float
     model: str
     phases: dict[str, dict[str, str | None]]
-    models: dict[str, str] = {}
     documents: str = ""
     config_digest: str
     version: str = __version__
@@ -62,26 +58,20 @@ class Spec(BaseModel):
 def spec_of(
     dataset: Dataset, services: Services, sample: int | None, seed: int, unanswerable: float
 ) -> Spec:
-    """Of documents that are indexed; the last three as `draw` takes them. Raises RecipeError, and
-    ConfigError for a model that is not there."""
-    phases: dict[str, dict[str, str | None]] = {}
-    for phase in NAMES:
-        recipe = services.recipe(phase)
-        phases[phase] = {
-            "model": services.models.name_of(recipe.head),
-            "recipe": recipe.digest[:16],
-        }
-    voice = phases["synthesis"]["model"] or services.settings.model
-    asked = [each["model"] for each in phases.values()]
+    """Of documents that are indexed; the last three as `draw` takes them. Raises RecipeError."""
+    recipes = {phase: services.recipe(phase) for phase in NAMES}
+    phases = {
+        phase: {"model": services.models.name_of(recipe.head), "recipe": recipe.digest[:16]}
+        for phase, recipe in recipes.items()
+    }
     return Spec(
         dataset=dataset.name,
         dataset_digest=dataset.digest,
         sample=sample,
         seed=seed,
         unanswerable=unanswerable,
-        model=voice,
+        model=phases["synthesis"]["model"] or services.settings.model,
         phases=phases,
-        models=identities_of(services.settings, (name for name in asked if name is not None)),
         documents=documents_digest(services.documents),
         config_digest=services.config_digest,
     )
@@ -174,31 +164,6 @@ def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
     return found
 
 
-VECTORS = "vectors"
-
-
-def identity_of(settings: Settings, name: str) -> str:
-    """Which model it is: a file by its size and time, a server's by address and name there.
-
-    Raises ConfigError for a file that is not there.
-    """
-    if name == EMBEDDED:
-        return name
-    path = settings.local_path(name)
-    if path is not None:
-        return _file(path)
-    own = settings.endpoint(name)
-    return f"{own.model} {own.base_url}"
-
-
-def identities_of(settings: Settings, names: Iterable[str]) -> dict[str, str]:
-    """Of each of these models, and of the file that makes vectors."""
-    found = {name: identity_of(settings, name) for name in sorted(set(names))}
-    if settings.vectors.path is not None:
-        found[VECTORS] = _file(settings.vectors.path)
-    return found
-
-
 def documents_digest(documents: Documents | None) -> str:
     """Of every file that a search sees, its path below its root and its content, as indexed.
 
@@ -215,11 +180,3 @@ def documents_digest(documents: Documents | None) -> str:
             return digest([[shown, content.hex()] for shown, content in rows])[:16]
     except RetrievalError:
         return ""
-
-
-def _file(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError as exc:
-        raise model_file_error(path, exc) from exc
-    return f"{path.name} {found.st_size} {found.st_mtime_ns}"
