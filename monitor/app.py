@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
 import shutil
 import sys
 import traceback
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,12 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
+from textual import events
 from textual._styles_cache import StylesCache
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.filter import DimFilter, LineFilter
+from textual.message import Message
 from textual.screen import Screen
+from textual.widgets import Input
 
 from interventions.errors import SettingsError
 from interventions.plaintext import clean
@@ -42,6 +47,9 @@ STILL_RUNNING = (
     "What was begun here still runs and is waited for. "
     "Ctrl-C ends it at once: a turn can be resumed."
 )
+# Nobody types three keys in that time.
+_PASTED_WITHIN_S = 0.01
+_LOOK_AHEAD_S = 0.003
 _WEB_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
@@ -78,6 +86,7 @@ class Monitor(App[None]):
         self.set_keymap(keymap(chosen.keys))
         self.state = AppState(source, clock, look, chosen.bell)
         self.has_exited = False
+        self._typed = deque[events.Key](maxlen=16)
         self._first, self._begin_at = first, begin_at
 
     def get_default_screen(self) -> Screen[None]:
@@ -105,6 +114,29 @@ class Monitor(App[None]):
         """What is dim gets a colour of a known contrast: each terminal dims as it likes."""
         filters = super().get_line_filters()
         return filters if self.no_color else [*filters, _DIM]
+
+    def post_message(self, message: Message) -> bool:
+        """Letters that come at once are a text that was pasted, and no commands: not every terminal
+        says so (bracketed paste)."""
+        if isinstance(message, events.Key) and message.is_printable and not message.is_forwarded:
+            self._typed.append(message)
+            at_once = [k for k in self._typed if message.time - k.time < _PASTED_WITHIN_S]
+            alike = len({each.key for each in at_once}) == 1  # held down
+            if len(at_once) > 2 and not alike and not isinstance(self.focused, Input):
+                for each in at_once:
+                    each.stop().prevent_default()
+                if len(at_once) == 3:
+                    self.on_paste()
+        return super().post_message(message)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Before a key does anything: `post_message` has seen then what came with it."""
+        if event.is_printable:
+            await asyncio.sleep(_LOOK_AHEAD_S)
+
+    def on_paste(self) -> None:
+        """Where nothing can be typed."""
+        self.notify("pasted text is no command", timeout=2)
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))

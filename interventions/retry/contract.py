@@ -237,8 +237,9 @@ class LiveTurn(TypedDict, total=False):
 
     `status` is running, answered, clarify, failed or interrupted. `ribbon` is that of
     `context.turn`: dicts of `name`, `status` (completed, running, failed, interrupted,
-    not_run) and `duration_ms`. `started_at` is ISO 8601 with a zone. `doing` says what runs right
-    now (a tool, a model). `error` is redacted. Texts are shown as plain text.
+    not_run) and `duration_ms`. `started_at` and `changed_at`, when its journal grew last, are ISO
+    8601 with a zone. `doing` says what runs right now (a tool, a model). `error` is redacted. Texts
+    are shown as plain text.
 
     `steps` are what happened, in the order in which it began: dicts of `kind` (run: a person or
     another process went on with the turn; phase; model; tool), `name`, `status` (of a ribbon),
@@ -251,6 +252,7 @@ class LiveTurn(TypedDict, total=False):
     session_id: str
     question: str
     started_at: str
+    changed_at: str
     duration_ms: float | None
     ribbon: list[dict[str, Any]]
     doing: str

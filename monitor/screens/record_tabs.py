@@ -36,13 +36,13 @@ _ADMISSION_STYLES = {
 
 
 class TurnsTab(Tab[LiveTurn]):
-    """A row each, with the ribbon of its phases."""
+    """A row each, with the ribbon of its phases; running ones first, then what changed last."""
 
     name = "turns"
     title = "Live turns"
     columns = (
         Column("TURN", 6, right=True),
-        Column("AGE", 4, right=True),
+        Column("LAST", 4, right=True),
         Column("STATUS", 11),
         Column("PHASES", 15),
         Column("DOING", 24, least=8, from_width=72),
@@ -57,11 +57,11 @@ class TurnsTab(Tab[LiveTurn]):
 
     def item(self, found: LiveTurn) -> Item:
         status, steps = one_line(str(found["status"])), phases(found.get("ribbon"))
-        started = found.get("started_at")
+        last = found.get("changed_at") or found.get("started_at")
         running = next((phase.name for phase in steps if phase.status == "running"), "")
         cells = (
             Cell(str(found["turn_id"])),
-            Cell(short_duration(self.now - from_text(started)) if started else ""),
+            Cell(short_duration(self.now - from_text(last)) if last else ""),
             Cell(status, _STATUS_STYLES.get(status, "dim")),
             Cell(ribbon_line(steps).plain, _STATUS_STYLES.get(status, "")),
             Cell(one_line(found.get("doing") or running), "dim"),

@@ -89,6 +89,9 @@ def test_the_latest_come_first_and_a_damaged_one_is_left_out(
     journal.write_text("no JSON\nat all\n")
     latest = reader.latest(home, 10)
     assert [turn["turn_id"] for turn in latest] in ([4, 3, 1], [4, 1, 3])
+    # None runs, so they stand in the order of the times that the monitor shows.
+    changed = [turn["changed_at"] for turn in latest]
+    assert changed == sorted(changed, reverse=True)
     assert latest[0]["error"] == "RuntimeError: down"
     assert latest[0]["intervention_id"]
     assert reader.latest(home / "elsewhere", 10) == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from textual.binding import Binding
@@ -18,16 +18,18 @@ from interventions.errors import SettingsError
 from interventions.home import emergency_log
 from interventions.retry.contract import LiveTurn
 from interventions.settings import MonitorSettings, settings_of
-from interventions.times import utc_now
+from interventions.times import to_text, utc_now
 from interventions.view.query import parse
 from monitor.app import Monitor
-from monitor.core.model import Sort
+from monitor.core.feeds import Feed
+from monitor.core.model import Sort, TriageModel
+from monitor.core.snapshot import Snapshot
 from monitor.core.source import LiveSource
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import ConfirmForm
 from monitor.screens.help import HelpScreen
-from monitor.screens.record_tabs import turn_as_entry
+from monitor.screens.record_tabs import TurnsTab, turn_as_entry
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.detail_view import DetailView, TextView
 from monitor.widgets.keys import KeyBar
@@ -402,6 +404,17 @@ def test_turns_are_filtered_by_what_is_shown_of_them() -> None:
         assert parse(wanted).matches(turn_as_entry(shown, utc_now()), utc_now()), wanted
     for unwanted in ("running", "phase:save", "sev:high", "age:<1h", "turn:8"):
         assert not parse(unwanted).matches(turn_as_entry(shown, utc_now()), utc_now()), unwanted
+
+
+def test_a_turn_has_the_time_by_which_turns_are_listed() -> None:
+    now = utc_now()
+    began, changed = (to_text(now - timedelta(minutes=minutes)) for minutes in (90, 5))
+    model = TriageModel(Snapshot(now))
+    for moments, wanted in (({"changed_at": changed}, "5m"), ({}, "1h")):
+        shown: LiveTurn = {"turn_id": 7, "status": "failed", "started_at": began}
+        tab = TurnsTab(model)
+        tab.feed = Feed("turns", [cast(LiveTurn, {**shown, **moments})])
+        assert tab.rows(now)[0].cells[1].text == wanted
 
 
 async def test_escape_drops_the_marks_last(queue: InterventionQueue, monitor: Make) -> None:

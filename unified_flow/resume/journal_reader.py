@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,25 +84,28 @@ class JournalReader(TurnReader):
         turns = turn_store(home)
         known = self._known.get((home, turn_id))
         try:
-            mark = wait_for(turns.mark(turn_id))
+            if (mark := wait_for(turns.mark(turn_id))) is None:
+                return None
+            changed_s = mark.written_at / 1e9
             # A turn that seems to run may have lost its process without a trace in the journal.
             if known is not None and known[0] == mark and known[1]["status"] != "running":
                 return known[1]
             found = wait_for(TurnArchive(turns).load_with_events(turn_id, mark))
-            if found is None or mark is None:
+            if found is None:
                 return None
         except JournalVersionError as exc:
             # Not lost: the version that wrote it can go on with it.
-            told: LiveTurn = {**_shown(Turn(turn_id, status="interrupted"), ()), "error": str(exc)}
+            unread = _shown(Turn(turn_id, status="interrupted"), (), changed_s)
+            told: LiveTurn = {**unread, "error": str(exc)}
             return told
         except (OSError, RetrievalError):
             return None
-        shown = _shown(*found)
+        shown = _shown(*found, changed_s)
         self._known[home, turn_id] = (mark, shown)
         return shown
 
 
-def _shown(turn: Turn, events: Sequence[AnyEvent]) -> LiveTurn:
+def _shown(turn: Turn, events: Sequence[AnyEvent], changed_s: float) -> LiveTurn:
     failure = turn.failure
     return {
         "turn_id": turn.turn_id,
@@ -110,6 +113,7 @@ def _shown(turn: Turn, events: Sequence[AnyEvent]) -> LiveTurn:
         "session_id": turn.session_id,
         "question": turn.question,
         "started_at": to_text(turn.started_at) if turn.started_at else "",
+        "changed_at": to_text(datetime.fromtimestamp(changed_s, UTC)),
         "duration_ms": turn.duration_ms or None,
         "ribbon": ribbon(turn),
         "doing": _doing(events) if turn.status == "running" else "",
