@@ -78,22 +78,6 @@ def test_where_anything_is_answered(home: Path) -> None:
     run(home, "rules", "test", "hello", code=1)
 
 
-def test_rules_are_imported(home: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("spam\nbuy now\n")
-    run(home, "rules", "import", str(words), "--user", "ada")
-    everything = tmp_path / "all.json"
-    everything.write_text(run(home, "rules", "list", "--json").stdout)
-    other = tmp_path / "other"
-    run(other, "rules", "import", str(everything))
-    assert told(other, "rules", "list") == told(home, "rules", "list")
-    run(home, "rules", "import", str(tmp_path / "absent.txt"), code=2)
-    for nothing in ("[]", '{"rules": []}', "# only this\n"):
-        words.write_text(nothing)
-        assert "holds no rules" in run(home, "rules", "import", str(words)).stderr
-    assert [each["user_id"] for each in told(home, "rules", "list")["rules"]] == ["ada"]
-
-
 def test_rules_that_read_the_same_are_one(home: Path) -> None:
     run(home, "rules", "add", "spam", "SPAM", "buy now")
     added = told(home, "rules", "add", "ｓｐａｍ", "Buy, now", "scam", "--user", " default ")

@@ -118,20 +118,6 @@ def test_a_mistake_is_named(text: str, message: str, home: Path) -> None:
         load(home)
 
 
-@pytest.mark.parametrize(
-    ("text", "instead"),
-    [
-        ('[vectors]\npath = "a.gguf"', 'model = "model.gguf"'),
-        ('[models.x]\nmodel = "a"\nbase_url = "u"\nmix = "model"', 'size = "large"'),
-    ],
-)
-def test_what_replaces_an_old_name_is_said(text: str, instead: str, home: Path) -> None:
-    (home / "unified_flow.toml").write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load(home)
-    assert instead in str(caught.value.hint)
-
-
 def test_a_server_for_the_vectors_alone_needs_no_other_model(home: Path) -> None:
     (home / "unified_flow.toml").write_text('vectors = "emb"\nbase_url = "http://127.0.0.1:9/v1"\n')
     load(home).check_models(present={"embedded"})

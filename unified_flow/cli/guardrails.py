@@ -45,8 +45,6 @@ def list_rules(
 ) -> None:
     """The rules of every user, or of one.
 
-    What --json prints can be imported.
-
     \b
     unified-flow rules list --user ada
     """
@@ -78,6 +76,7 @@ def add(
     \b
     unified-flow rules add spam 'buy now' --user ada
     unified-flow rules add lawyer 'attorn*' --escalate
+    xargs -d '\\n' unified-flow rules add --user ada < words.txt     a line a rule
     """
     from unified_flow.guardrails.user_rules import merged, parsed_rules
 
@@ -124,35 +123,6 @@ def set_switches(
     }
     new = {name: value for name, value in switches.items() if value is not None}
     _changed(user, lambda before: before.model_copy(update=new), home, as_json)
-
-
-def import_rules(
-    file: Annotated[Path, Argument(help="JSON as `rules list --json`, or a line a rule.")],
-    user: options.User = "default",
-    as_json: options.AsJson = False,
-    home: options.Home = None,
-) -> None:
-    """Add the rules of a file to those that are there.
-
-    \b
-    unified-flow rules import words.txt --user ada
-    unified-flow rules list --json > all.json; unified-flow rules import all.json
-    """
-    from functools import partial
-
-    from unified_flow.guardrails.user_rules import merged, read_rules
-
-    read = read_rules(file, user)
-    after = [
-        _store(home).change(checked_user(more.user_id), partial(merged, more=more)) for more in read
-    ]
-    if as_json:
-        say_object({"rules": [each.as_row() for each in after]})
-        return
-    for each in after:
-        note(_summary(each))
-    if not after:
-        note(f"{file} holds no rules")
 
 
 def try_rules(

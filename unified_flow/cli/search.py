@@ -158,35 +158,22 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
             paint(f"    by words {hit.words.value:.3f}, by meaning {hit.meaning:.3f}", "dim")
         )
     say_painted(paint(f"    {parts}  ({proposed})", "dim"))
-    for line in _excerpt(text, _spans(text, terms, languages)):
+    for line in _excerpt(text, terms, languages):
         say_painted(f"    {line}")
 
 
-def _spans(text: str, wanted: Collection[str], languages: Collection[str]) -> list[tuple[int, int]]:
-    """Where words stand that gave the passage its score."""
+def _excerpt(text: str, wanted: Collection[str], languages: Collection[str]) -> list[str]:
+    """From the line of the first word on that gave the passage its score, each of them in bold."""
     from unified_flow.lib.text import terms_of_word
 
-    return [
-        match.span()
-        for match in re.finditer(r"\w+", text)
-        if any(
-            not set(terms_of_word(match.group(), language)).isdisjoint(wanted)
-            for language in languages
-        )
-    ]
+    def counted(word: str) -> bool:
+        terms = {term for each in languages for term in terms_of_word(word, each)}
+        return not terms.isdisjoint(wanted)
 
-
-def _excerpt(text: str, spans: list[tuple[int, int]]) -> list[str]:
-    """The stretch of the passage with the most of these words, each of them in bold."""
-    starts = [start for start, _ in spans] or [0]
-    densest = max(starts, key=lambda at: sum(at <= other < at + EXCERPT for other in starts))
-    line = text.rfind("\n", 0, densest) + 1
-    begin = line if densest - line < EXCERPT // 4 else densest
-    end = min(len(text), begin + EXCERPT)
-    pieces, at = [], begin
-    for start, stop in spans:
-        if begin <= start and stop <= end:
-            pieces += [clean(text[at:start]), paint(text[start:stop], "bold")]
-            at = stop
-    shown = "".join([*pieces, clean(text[at:end])]) + ("…" if end < len(text) else "")
-    return [line for line in shown.split("\n") if line.strip()]
+    first = next((each.start() for each in re.finditer(r"\w+", text) if counted(each[0])), 0)
+    begin = max(text.rfind("\n", 0, first) + 1, first - EXCERPT // 4)
+    shown = clean(text[begin : begin + EXCERPT]) + ("…" if begin + EXCERPT < len(text) else "")
+    painted = re.sub(
+        r"\w+", lambda each: paint(each[0], "bold") if counted(each[0]) else each[0], shown
+    )
+    return [line for line in painted.split("\n") if line.strip()]

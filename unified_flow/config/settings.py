@@ -55,21 +55,8 @@ PolicyName = Literal["fail_fast", "graceful", "silent"]
 EMBEDDED = "embedded"
 LOCAL = "local"
 PREFIX = "UNIFIED_FLOW_"
-INSTEAD = {
-    "mix": 'for mix = "model" write size = "large"; for mix = "measured" write size = "small",'
-    " or nothing for a model that runs from a local file",
-    "path": 'write model = "model.gguf"',  # under [vectors]
-    "moderator": "serve it as an OpenAI-compatible endpoint, and name that in moderation_url",
-}
-"""What to write for a setting of an earlier version."""
 NESTED = "__"
-NOT_OURS = (
-    "queue",
-    "notifications",
-    "retention",
-    "monitor",
-    "shared",
-)  # tables that interventions/settings.py reads
+NOT_OURS = frozenset(queue.TABLE_OF.values())  # tables that interventions/settings.py reads
 
 
 def _not_built_in(name: str) -> str:
@@ -293,8 +280,9 @@ def _refuse_unknown_variables() -> None:
         if name.upper().startswith(PREFIX) and PREFIX + top not in known:
             close = get_close_matches(PREFIX + top, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
-            hint = INSTEAD.get(top.lower(), "mend or unset it")
-            raise ConfigError(f"the environment variable {name} is no setting{meant}", hint=hint)
+            raise ConfigError(
+                f"the environment variable {name} is no setting{meant}", hint="mend or unset it"
+            )
 
 
 def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -> ConfigError:
@@ -310,8 +298,7 @@ def _explain(exc: ValidationError, where: Path | None, flags: Collection[str]) -
     if first["type"] == "extra_forbidden":
         close = get_close_matches(str(first["loc"][-1]), _known(first["loc"]), n=1)
         meant = f"; did you mean {close[0]!r}?" if close else ""
-        hint = INSTEAD.get(str(first["loc"][-1]), "mend the name")
-        return ConfigError(f"unknown setting {key!r}{source}{meant}", hint=hint)
+        return ConfigError(f"unknown setting {key!r}{source}{meant}", hint="mend the name")
     if first["type"] in ("model_type", "dict_type"):
         return ConfigError(f"setting {key!r} is wrong: it is a table{source}", hint=f"[{key}]")
     as_list = f"write it as a list: [{first['input']!r}]" if first["type"] == "list_type" else None

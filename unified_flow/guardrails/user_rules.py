@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from unified_flow.errors import InputError
 from unified_flow.guardrails.matcher import Rule, canonical, checked_pattern, checked_rule
-from unified_flow.turns.input_checks import first_mistake, read_text
 
-MAX_FILE_BYTES = 32 * 1024 * 1024
-FILE_HINT = "a line a rule, or JSON as `unified-flow rules list --json` prints it"
 MAX_RULES = 100_000
 Words = Annotated[tuple[str, ...], Field(max_length=MAX_RULES)]
 RULE_COLUMNS = ("flagged_keywords", "flagged_phrases", "escalate_keywords", "escalate_phrases")
@@ -53,7 +47,7 @@ class UserRules(RuleSet):
             yield from (Rule("phrase", text, escalates) for text in phrases)
 
     def as_row(self) -> dict[str, Any]:
-        """As it is shown, and as `rules import` reads it."""
+        """As it is shown."""
         return {"user_id": self.user_id, **self.model_dump(mode="json", exclude={"version"})}
 
     def off_switch(self, channel: str | None) -> str | None:
@@ -79,10 +73,9 @@ def parsed_rules(user_id: str, rules: Iterable[str], *, escalates: bool = False)
 
 
 def merged(before: UserRules, more: UserRules) -> UserRules:
-    """`before` with the rules of `more` added; the switches are those of `more`."""
+    """`before` with the rules of `more` added."""
     added = {name: _unique([*getattr(before, name), *getattr(more, name)]) for name in RULE_COLUMNS}
-    switches = more.model_dump(include={name for name in more.model_fields_set if "ai_" in name})
-    return before.model_copy(update=added | switches)
+    return before.model_copy(update=added)
 
 
 def missing(before: UserRules | None, unwanted: Iterable[str]) -> list[str]:
@@ -99,30 +92,6 @@ def without(before: UserRules, unwanted: Iterable[str]) -> UserRules:
         for name in RULE_COLUMNS
     }
     return before.model_copy(update=left)
-
-
-def read_rules(file: Path, user_id: str) -> list[UserRules]:
-    """The rules in `file`: those of `user_id` if it holds plain lines, or JSON that names no user.
-    Raises InputError, and OSError as it comes."""
-    if file.stat().st_size > MAX_FILE_BYTES:
-        large = f"{file} is larger than {MAX_FILE_BYTES:,} bytes"
-        raise InputError(large, field="file", hint=FILE_HINT)
-    text = read_text(file, "file")
-    if text.lstrip()[:1] in ("{", "["):
-        return _from_json(text, file, user_id)
-    lines = [line.strip() for line in text.splitlines()]
-    rules = [line for line in lines if line and not line.startswith("# ")]
-    return [parsed_rules(user_id, rules)] if rules else []
-
-
-def _from_json(text: str, file: Path, user_id: str) -> list[UserRules]:
-    try:
-        read = json.loads(text)
-        rows = read.get("rules", [read]) if isinstance(read, dict) else read
-        return [UserRules.model_validate({"user_id": user_id, **row}) for row in rows]
-    except (ValidationError, TypeError, ValueError, AttributeError) as exc:
-        why = first_mistake(exc) if isinstance(exc, ValidationError) else str(exc)
-        raise InputError(f"{file} holds no rules: {why}", field="file", hint=FILE_HINT) from exc
 
 
 def _unique(rules: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sqlite3
 import stat
@@ -22,13 +21,13 @@ import sqlalchemy as sa
 from tests.forked import Process
 from tests.servers.postgres import Hanging
 from unified_flow.config.tables import GuardrailSettings
-from unified_flow.errors import ConfigError, InputError, RetrievalError
+from unified_flow.errors import ConfigError, RetrievalError
 from unified_flow.guardrails.decisions import BlocksOfDay, RecordedDecision, stats_of
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.guardrails.schema import metadata
 from unified_flow.guardrails.sql_database import MIGRATIONS, SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
-from unified_flow.guardrails.user_rules import UserRules, merged, read_rules
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.models.circuit_breaker import CircuitRules
 
 COMPAT = Path(__file__).parents[2] / "compat/v0_1/shared_state/guardrails.sqlite3"
@@ -569,42 +568,3 @@ def test_what_is_no_url_is_refused_unseen(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         SqlDatabase.of_variable("RULES_URL", {"RULES_URL": url})
     assert SECRET not in f"{caught.value} {caught.value.hint}"
-
-
-def test_lines_are_keywords_and_phrases(tmp_path: Path) -> None:
-    file = tmp_path / "rules.txt"
-    file.write_text("# mine\nspam\n\n#sale\nbuy  now\nspam\n")
-    [rules] = read_rules(file, "ada")
-    assert rules.flagged_keywords == ("spam", "#sale")
-    assert rules.flagged_phrases == ("buy now",)
-
-
-def test_what_is_listed_can_be_read(tmp_path: Path) -> None:
-    file = tmp_path / "rules.json"
-    row = {"user_id": "bob", "ai_enabled_for_chats": False, "flagged_keywords": ["scam"]}
-    file.write_text(json.dumps({"rules": [row, {"flagged_keywords": ["spam"]}]}))
-    bob, ada = read_rules(file, "ada")
-    assert (bob.user_id, bob.ai_enabled_for_chats) == ("bob", False)
-    assert ada.user_id == "ada"
-    before = UserRules(user_id="bob", ai_control_enabled=False, flagged_keywords=("x1",))
-    after = merged(before, bob)
-    assert after.flagged_keywords == ("x1", "scam")
-    assert not after.ai_control_enabled
-    assert not after.ai_enabled_for_chats
-
-
-@pytest.mark.parametrize(
-    "text", ["{", "[1]", '{"keywords": ["x"]}', '{"flagged_keywords": [""]}', '{"rules": 7}']
-)
-def test_what_is_no_rules_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "rules.json"
-    file.write_text(text)
-    with pytest.raises(InputError):
-        read_rules(file, "ada")
-
-
-def test_binary_data_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "rules.txt"
-    file.write_bytes(os.urandom(64) + b"\xff")
-    with pytest.raises(InputError, match="UTF-8"):
-        read_rules(file, "ada")
