@@ -31,8 +31,18 @@ REACHED = 0.8  # of the share that a chunk holds: its score is seldom more
 _TERMS = 32  # of a long question only the rarest select candidates
 _POSTINGS = 150_000  # chunks that these may stand in, counted for each
 _DEPTH = 3  # terms that a question to FTS5 tells apart: it doubles with each
-Weights = dict[str, dict[str, float]]
-"""Language to the terms of a question in it, each with its inverse document frequency."""
+
+
+class WeighedTerms(NamedTuple):
+    """The terms of a question in one language, each with its inverse document frequency; and what a
+    chunk that holds all that is asked can reach."""
+
+    weights: Mapping[str, float]
+    whole: float
+
+
+Question = dict[str, WeighedTerms]
+"""By language."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +59,16 @@ class Corpus:
         return math.log(1 + (self.size - n + 0.5) / (n + 0.5))
 
 
-class Fields(NamedTuple):
+class CandidateChunk(NamedTuple):
     """The terms of a chunk, separated by spaces: of its own heading, of the headings above
     with the file's name, and of its text; and the version that it is about, or ""."""
 
+    id: int
+    language: str
     heading: str
     trail: str
     body: str
-    version: str = ""
+    version: str
 
 
 class Score(NamedTuple):
@@ -73,40 +85,35 @@ class Score(NamedTuple):
 
 
 def score(
-    weights: Mapping[str, float],
-    fields: Fields,
-    corpus: Corpus,
-    weight_of: Callable[[str], float],
-    whole: float | None = None,
+    question: Question, chunk: CandidateChunk, corpus: Corpus, weight_of: Callable[[str], float]
 ) -> Score:
     """BM25 as a share of what a chunk could reach, raised by a heading that says what is asked.
 
-    `weights` holds the question's terms, those that no chunk has among them; `weight_of` gives any
-    other term's. The share is monotone in BM25 for one question: sum(idf * tf / (tf + norm)) /
-    sum(idf); `whole` replaces the second sum.
+    `question` holds terms that no chunk has, too; `weight_of` gives any other term's weight. The
+    share is monotone in BM25 for one question: sum(idf * tf / (tf + norm)) / whole.
     """
-    total = sum(weights.values()) if whole is None else whole
-    gained = _gains(weights, fields, corpus) if total > 0 else {}
+    weights, whole = question[chunk.language]
+    gained = _gains(weights, chunk, corpus) if whole > 0 else {}
     if not gained:
         return Score({})
-    terms = {term: gain / total for term, gain in gained.items()}
+    terms = {term: gain / whole for term, gain in gained.items()}
     share = min(1.0, sum(terms.values()))
-    heading = (1 - share) * SAME_HEADING * _likeness(weights, fields.heading, weight_of)
-    other = fields.version and fields.version not in weights and corpus.versions >= FEWEST_VERSIONS
+    heading = (1 - share) * SAME_HEADING * _likeness(weights, chunk.heading, weight_of)
+    other = chunk.version and chunk.version not in weights and corpus.versions >= FEWEST_VERSIONS
     return Score(terms, heading, OTHER_VERSION * (share + heading) if other else 0.0)
 
 
-def _gains(weights: Mapping[str, float], fields: Fields, corpus: Corpus) -> dict[str, float]:
+def _gains(weights: Mapping[str, float], chunk: CandidateChunk, corpus: Corpus) -> dict[str, float]:
     """What each term of the question that the chunk holds adds: idf * tf / (tf + norm)."""
-    body = fields.body.split()
+    body = chunk.body.split()
     length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
     norm = K1 * (1 - B + B * length)
     found: dict[str, float] = {}
     for term in body:
         if term in weights:
             found[term] = found.get(term, 0.0) + 1.0
-    heading = set(fields.heading.split())
-    for term in heading.union(fields.trail.split()):
+    heading = set(chunk.heading.split())
+    for term in heading.union(chunk.trail.split()):
         if term in weights:
             more = HEADING_WEIGHT if term in heading else TRAIL_WEIGHT
             found[term] = found.get(term, 0.0) + more
@@ -127,16 +134,13 @@ def _likeness(
     return max(0.0, 2 * shared / either - 1)
 
 
-def shares(
-    weights: Weights, wholes: Mapping[str, float] | None, frequency: Callable[[str], int]
-) -> dict[str, float]:
+def shares(question: Question, frequency: Callable[[str], int]) -> dict[str, float]:
     """What each term is of the question in the language where it is most, the greatest first:
     the rarest, up to a bound on the work. The commoner ones count when candidates are put in
-    order. `wholes`: bm25.score."""
+    order."""
     found: dict[str, float] = {}
-    for language, each in weights.items():
-        whole = wholes[language] if wholes else sum(each.values())
-        for term, weight in each.items():
+    for weights, whole in question.values():
+        for term, weight in weights.items():
             found[term] = max(found.get(term, 0.0), weight / whole)
     known = sorted((frequency(term), term) for term in found if frequency(term))
     work = itertools.accumulate(count for count, _ in known)

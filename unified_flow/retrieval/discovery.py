@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from interventions.home import STATE_FOLDER, kept_in
 from unified_flow.lib.printable import printable
@@ -29,8 +30,7 @@ _PLACES = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")  # that say where its
 SECRET = "may hold secrets"
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Shows whether a file changed; the change time also shows edits that preserve mtime."""
 
     mtime_ns: int

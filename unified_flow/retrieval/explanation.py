@@ -99,7 +99,7 @@ def _file_standings(
         rows = reader.connection.execute("SELECT id FROM chunk WHERE file_id = ?", (file_id,))
         ids = [id for (id,) in rows]
         best = sorted((scores[id] for id in ids if id in scores), reverse=True)[:1]
-        best = best or reader.ordered(reader.chunks(ids), search.weights)[:1]
+        best = best or reader.ordered(reader.chunks(ids), search.question)[:1]
         if not best or best[0][0] <= 0:
             reason = "no chunk of it holds a word of the question"
             found.append(FileStanding(shown, None, None, reason))
@@ -127,7 +127,7 @@ def _hit(reader: IndexReader, found: tuple[Passage, int], search: Search) -> Hit
     proposed = [each.id for each in search.proposed]
     place = proposed.index(id) + 1 if id in proposed else None
     meaning = None if search.meaning is None else search.meaning.get(id, 0.0)
-    return Hit(passage, reader.score(chunk, search.weights), place, meaning)
+    return Hit(passage, reader.score(chunk, search.question), place, meaning)
 
 
 def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:

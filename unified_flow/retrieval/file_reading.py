@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -88,25 +88,26 @@ def read_files(
     files: Sequence[Changed],
     bounds: SandboxLimits,
     reading: DocumentSettings,
-    language: Callable[[], str],
+    language: str,
 ) -> Generator[ReadFile]:
-    """In order. `language`, that of most files, is asked for as reading goes on. Close it."""
+    """In order. `language` is that of what does not tell its own. Close it."""
     count = min(os.cpu_count() or 1, _MOST)
     if len(files) < _WORTHWHILE or count == 1:
         with Converter(bounds) as converter:
             for file in files:
-                yield _read(file, language(), converter, reading)
+                yield _read(file, language, converter, reading)
         return
     batches = [files[start : start + _BATCH] for start in range(0, len(files), _BATCH)]
     try:
         with ExitStack() as stack:
-            processes = [stack.enter_context(_process(bounds, reading)) for _ in range(count)]
+            setup = (bounds, reading, language)
+            processes = [stack.enter_context(_process(setup)) for _ in range(count)]
             # Each goes on with a second batch while its first one is stored.
             for number, batch in enumerate([*batches, *[[]] * 2 * count]):
                 questions, answers = processes[number % count]
                 if number >= 2 * count:
                     yield from pickle.load(answers)
-                pickle.dump((batch, language()), questions)
+                pickle.dump(batch, questions)
                 questions.flush()
     except (EOFError, BrokenPipeError, pickle.UnpicklingError) as exc:
         hint = "Is there memory enough? Nothing of the index has changed."
@@ -114,9 +115,7 @@ def read_files(
 
 
 @contextmanager
-def _process(
-    bounds: SandboxLimits, reading: DocumentSettings
-) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _process(setup: object) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Not of multiprocessing, which would run the caller's main module in it."""
     command = [sys.executable, "-P", "-c", f"import {__name__} as own; own.main()"]
     pipe = subprocess.PIPE
@@ -124,7 +123,7 @@ def _process(
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            pickle.dump((bounds, reading), process.stdin)
+            pickle.dump(setup, process.stdin)
             yield process.stdin, process.stdout
         finally:
             process.kill()
@@ -133,10 +132,10 @@ def _process(
 def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print must not stand among them
-    bounds, reading = pickle.load(sys.stdin.buffer)
+    bounds, reading, language = pickle.load(sys.stdin.buffer)
     with suppress(EOFError, BrokenPipeError), Converter(bounds) as converter:
         while True:
-            files, language = pickle.load(sys.stdin.buffer)
+            files = pickle.load(sys.stdin.buffer)
             pickle.dump([_read(file, language, converter, reading) for file in files], answers)
             answers.flush()
 

@@ -99,8 +99,7 @@ class HybridSearch:
                     meaning = self._meaning(found, vector, max(limit, CANDIDATES))
                     words = {id: score for score, id in found.ordered}
                     others = reader.chunks(meaning.keys() - words.keys())
-                    more = reader.ordered(others, found.weights, found.wholes)
-                    words |= {id: score for score, id in more}
+                    words |= {id: score for score, id in reader.ordered(others, found.question)}
                     ordered = joined(words, meaning)
                     yield reader, replace(found, ordered=ordered, meaning=meaning)
                     return

@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 from unified_flow.config.document_roots import Root, folders_of, is_address, root_from
 from unified_flow.errors import RetrievalError
@@ -22,10 +21,11 @@ from unified_flow.retrieval.bm25 import (
     DEMANDS,
     REACHED,
     TRAIL_WEIGHT,
+    CandidateChunk,
     Corpus,
-    Fields,
+    Question,
     Score,
-    Weights,
+    WeighedTerms,
     holding,
     quoted,
     score,
@@ -56,22 +56,15 @@ class Scope:
         return joins if self.restriction else ""
 
 
-class CandidateChunk(NamedTuple):
-    id: int
-    fields: Fields
-    language: str
-
-
 @dataclass(frozen=True)
 class Search:
-    """The steps of a search: what the question's terms weigh, the candidates in the order in which
-    FTS5 proposed them, and (score, id), best first. `wholes` is by language: bm25.score, `whole`.
-    With [vectors] `meaning` says how near each candidate's meaning is, 0 to 1."""
+    """The steps of a search: the question, the candidates in the order in which FTS5 proposed them,
+    and (score, id), best first. With [vectors] `meaning` says how near each candidate's meaning is,
+    0 to 1."""
 
-    weights: Weights
+    question: Question
     proposed: list[CandidateChunk]
     ordered: list[tuple[float, int]]
-    wholes: Mapping[str, float] | None = None
     meaning: Mapping[int, float] | None = None
 
 
@@ -106,11 +99,11 @@ class IndexReader:
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Search:
         """Enough to choose `limit` passages from. `conversation` weighs words of earlier turns."""
-        asked = self._weights_of({query: 1.0})
+        asked = self._question({query: 1.0})
         plain = self._candidates(asked, limit)
         if not conversation or limit < 1:
             return plain
-        spoken = self._weights_of(conversation)
+        spoken = self._question(conversation)
         best = {rowid for _, rowid in plain.ordered[:LOOKED_AT]}
         looked_at = [chunk for chunk in plain.proposed if chunk.id in best]
         held = [share for share, _ in self.ordered(looked_at, spoken)]
@@ -118,43 +111,42 @@ class IndexReader:
         if not heeded:
             return plain
         both = {
-            language: with_conversation(weights, spoken[language], heeded)
-            for language, weights in asked.items()
+            language: WeighedTerms(
+                *with_conversation(each.weights, spoken[language].weights, heeded)
+            )
+            for language, each in asked.items()
         }
-        weights = {language: each for language, (each, _) in both.items()}
-        wholes = {language: whole for language, (_, whole) in both.items()}
-        return self._candidates(weights, limit, wholes)
+        return self._candidates(both, limit)
 
-    def _candidates(
-        self, weights: Weights, limit: int, wholes: Mapping[str, float] | None = None
-    ) -> Search:
+    def _candidates(self, question: Question, limit: int) -> Search:
         """Until none that is left out could be among the `limit` best."""
         proposed: list[CandidateChunk] = []
         ordered: list[tuple[float, int]] = []
-        own, match = shares(weights, wholes, self.frequency), ""
+        own, match = shares(question, self.frequency), ""
         chosen = min(1.0, sum(own.values()))
         for demand in DEMANDS if limit > 0 else ():
             before, match = match, holding(own, demand * chosen)
             if match != before:
                 more = self._proposed(match, limit, {chunk.id for chunk in proposed})
                 proposed += more
-                ordered = sorted(ordered + self.ordered(more, weights, wholes), key=_best_first)
+                ordered = sorted(ordered + self.ordered(more, question), key=_best_first)
             left_out = demand * chosen + 1 - chosen
             if len(ordered) >= limit and ordered[limit - 1][0] >= REACHED * left_out:
                 break
-        return Search(weights, proposed, ordered, wholes)
+        return Search(question, proposed, ordered)
 
-    def _weights_of(self, texts: Mapping[str, float]) -> Weights:
+    def _question(self, texts: Mapping[str, float]) -> Question:
         """Of the terms of `texts`, each text with what it weighs."""
         asked_in = language_of(" ".join(texts))
-        return {
-            language: {
+        question: Question = {}
+        for language in self.languages:
+            weights = {
                 term: weight * share
                 for text, share in texts.items()
                 for term, weight in self._weights(text, language, asked_in).items()
             }
-            for language in self.languages
-        }
+            question[language] = WeighedTerms(weights, sum(weights.values()))
+        return question
 
     def _proposed(self, match: str, limit: int, known: Container[int]) -> list[CandidateChunk]:
         """The chunks that FTS5 thinks best, best first, without the known ones among them."""
@@ -173,23 +165,15 @@ class IndexReader:
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
             f"WHERE chunk.id IN ({', '.join(map(str, ids))})"
         )
-        return [CandidateChunk(id, Fields(*fields), language) for id, language, *fields in rows]
+        return [CandidateChunk(*row) for row in rows]
 
-    def ordered(
-        self,
-        found: list[CandidateChunk],
-        weights: Weights,
-        wholes: Mapping[str, float] | None = None,
-    ) -> list[tuple[float, int]]:
+    def ordered(self, found: list[CandidateChunk], question: Question) -> list[tuple[float, int]]:
         """(score, id of the chunk), best first."""
-        scored = [(self.score(chunk, weights, wholes).value, chunk.id) for chunk in found]
+        scored = [(self.score(chunk, question).value, chunk.id) for chunk in found]
         return sorted(scored, key=_best_first)
 
-    def score(
-        self, chunk: CandidateChunk, weights: Weights, wholes: Mapping[str, float] | None = None
-    ) -> Score:
-        own, whole = weights[chunk.language], wholes and wholes[chunk.language]
-        return score(own, chunk.fields, self.corpus, self._weight, whole or None)
+    def score(self, chunk: CandidateChunk, question: Question) -> Score:
+        return score(question, chunk, self.corpus, self._weight)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
         """Each with the id of its chunk; a text that was there already is left out."""

@@ -26,7 +26,6 @@ from unified_flow.retrieval.index_writer import (
     IndexWriter,
     Progress,
     holds_files_of,
-    report_if_current,
     writing,
 )
 from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
@@ -81,36 +80,26 @@ def refresh(
         (root, discover(root, exclude) if isinstance(root, Path) else fetched(root))
         for root in everything
     ]
-    report = None if is_rebuilt else report_if_current(connection, found)
-    if report is None:
-        writer = IndexWriter(connection, options.bounds, options.reading, anew=is_rebuilt)
-        with closing(writer):
-            writer.read_ahead(found, progress)
+    writer = IndexWriter(connection, found, options.bounds, options.reading, anew=is_rebuilt)
+    with closing(writer):
+        report = writer.report
+        if is_rebuilt or not writer.is_current(progress):
+            writer.read_ahead(progress)
             with writing(connection):
                 if options.rebuild or _is_outdated(connection, reading):
                     store.create_tables(connection, reading)
                 for root, each in found:
                     for page in each.files if not isinstance(root, Path) else ():
                         store_page(connection, page)
-                report = writer.update(found, progress)
-                if not set(named) & set(known):
-                    _total(report, connection, named, started)
-                    if not report.chunks:  # a mistake is not remembered
-                        connection.rollback()
-                        return report
-    elif progress is not None:
-        files = sum(len(each.files) for _, each in found)
-        progress(files, files)
+                writer.update(progress)
+                report.chunks, _ = totals(connection, scope_of(connection, named))
+                if not report.chunks and not set(named) & set(known):
+                    connection.rollback()  # a mistake is not remembered
+        else:
+            report.chunks, _ = totals(connection, scope_of(connection, named))
     lost = [root for root in known if is_rebuilt and root not in everything]
     report.skip((printable(str(root)), "not there, so no longer indexed") for root in lost)
-    return _total(report, connection, named, started)
-
-
-def _total(
-    report: IndexReport, connection: sqlite3.Connection, named: Sequence[Root], started: float
-) -> IndexReport:
     report.roots = tuple(printable(str(root)) for root in named)
-    report.chunks, _ = totals(connection, scope_of(connection, named))
     report.duration_ms = elapsed_ms(started)
     return report
 

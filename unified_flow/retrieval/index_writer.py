@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 
 from unified_flow.config.document_roots import Root
 from unified_flow.config.tables import DocumentSettings
@@ -126,28 +127,6 @@ def writing(connection: sqlite3.Connection) -> Iterator[None]:
     connection.commit()
 
 
-def report_if_current(connection: sqlite3.Connection, found: Found) -> IndexReport | None:
-    """The report if nothing has to be written, else None."""
-    report = IndexReport()
-    known = _stored_files(connection)
-    seen: set[str] = set()
-    for root, discovery in found:
-        members: dict[int, str] = {}
-        for file in discovery.files:
-            stored = known.get(os.fsencode(file.path))
-            if stored is None or not stored.is_current(file):
-                return None
-            members[stored.id] = file.shown
-            if file.path not in seen:
-                report.keep(file, stored)
-            seen.add(file.path)
-        root_id = _root_id(connection, root)
-        if root_id is None or _members(connection, root_id) != members:
-            return None
-        report.skip(discovery.skipped)
-    return report
-
-
 def holds_files_of(connection: sqlite3.Connection, root: Root) -> bool:
     return bool(_members(connection, _root_id(connection, root)))
 
@@ -170,77 +149,98 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 
 
 class IndexWriter:
-    """`read_ahead` before `writing`, `update` inside it. Only files under the roots that it is
-    given are touched. `anew`: nothing that the index holds counts. Close it."""
+    """`read_ahead` before `writing`, `update` inside it. Only what is `found` is touched. `anew`:
+    nothing that the index holds counts. Close it."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
+        found: Found,
         bounds: SandboxLimits,
         reading: DocumentSettings,
         *,
         anew: bool = False,
     ) -> None:
         self.report = IndexReport()
+        self._found = found
+        self._files: dict[str, FoundFile] = {}
+        for _, discovery in found:
+            for file in discovery.files:  # of several roots, as the first has it
+                self._files.setdefault(file.path, file)
         self._reading = reading
         self._connection = connection
         self._bounds = bounds
         self._known = {} if anew else _stored_files(connection)
-        rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
-        self._languages = Counter(dict(() if anew else connection.execute(rows)))
         self._ahead = ReadAhead()
 
     def close(self) -> None:
         self._ahead.close()
 
-    def read_ahead(self, found: Found, progress: Progress | None) -> None:
+    def is_current(self, progress: Progress | None) -> bool:
+        """Whether nothing has to be written, as the report then says."""
+        if self._changed() or not all(
+            (root_id := _root_id(self._connection, root)) is not None
+            and _members(self._connection, root_id) == self._members(discovery)
+            for root, discovery in self._found
+        ):
+            return False
+        for file in self._files.values():
+            self.report.keep(file, self._known[file.path])
+        for _, discovery in self._found:
+            self.report.skip(discovery.skipped)
+        if progress is not None:
+            progress(len(self._files), len(self._files))
+        return True
+
+    def read_ahead(self, progress: Progress | None) -> None:
         """Documents that are converted, which takes long, and longer with OCR: nobody is to wait
         for a lock meanwhile."""
-        self._sample(found)
-        files = (file for _, discovery in found for file in discovery.files)
-        slow = [file for file in files if convertible(format_of(file, self._reading))]
-        changed = list(self._changed(slow).values())
-        with closing(read_files(changed, self._bounds, self._reading, self._majority)) as reading:
+        changed = [
+            each
+            for each in self._changed().values()
+            if convertible(format_of(each[0], self._reading))
+        ]
+        with closing(self._read(changed)) as reading:
             for number, (file, read) in enumerate(zip(changed, reading, strict=True), 1):
                 self._ahead[file] = read
                 if progress is not None:
                     progress(number, len(changed), "reading documents")
 
-    def update(self, found: Found, progress: Progress | None) -> IndexReport:
+    def update(self, progress: Progress | None) -> None:
         self._known = _stored_files(self._connection)  # others may have written since
-        self._sample(found)
-        done: set[str] = set()
-        total = sum(len(discovery.files) for _, discovery in found)
-        for root, discovery in found:
-            members: dict[int, str] = {}
-            changed = self._changed(file for file in discovery.files if file.path not in done)
-            files = [each for each in changed.values() if each not in self._ahead]
-            language = self._majority
-            with closing(read_files(files, self._bounds, self._reading, language)) as reading:
-                for number, file in enumerate(discovery.files, len(done) + 1):
-                    key = os.fsencode(file.path)
-                    if each := changed.get(file.path):
-                        read = self._ahead[each] if each in self._ahead else next(reading)
-                        self._update_file(file, key, read)
-                    elif file.path not in done:
-                        self.report.keep(file, self._known[key])
-                    done.add(file.path)
-                    if key in self._known:
-                        members[self._known[key].id] = file.shown
-                    if progress is not None:
-                        progress(number, total)
+        changed = self._changed()
+        with closing(self._read([c for c in changed.values() if c not in self._ahead])) as reading:
+            for number, file in enumerate(self._files.values(), 1):
+                if each := changed.get(file.path):
+                    read = self._ahead[each] if each in self._ahead else next(reading)
+                    self._update_file(file, read)
+                else:
+                    self.report.keep(file, self._known[file.path])
+                if progress is not None:
+                    progress(number, len(self._files))
+        for root, discovery in self._found:
             self.report.skip(discovery.skipped)
-            self._update_members(root, members)
+            self._update_members(root, self._members(discovery))
         self.report.removed += _remove_orphans(self._connection)
-        return self.report
 
-    def _changed(self, files: Iterable[FoundFile]) -> dict[str, Changed]:
-        """Of the files those that the index does not hold as they are, by their paths."""
-        stored = ((file, self._known.get(os.fsencode(file.path))) for file in files)
+    def _changed(self) -> dict[str, Changed]:
+        """The files that the index does not hold as they are, by their paths."""
+        stored = ((file, self._known.get(file.path)) for file in self._files.values())
         return {
             file.path: (file, known.digest if known and not known.remarks.skipped else None)
             for file, known in stored
             if not (known and known.is_current(file))
+        }
+
+    def _read(self, changed: Sequence[Changed]) -> Generator[ReadFile]:
+        return read_files(changed, self._bounds, self._reading, self._language if changed else "")
+
+    def _members(self, discovery: Discovery) -> dict[int, str]:
+        """Files that the index holds by their ids, each with its path as shown."""
+        return {
+            self._known[file.path].id: file.shown
+            for file in discovery.files
+            if file.path in self._known
         }
 
     def _update_members(self, root: Root, members: dict[int, str]) -> None:
@@ -258,8 +258,8 @@ class IndexWriter:
             [(root_id, file_id, shown) for file_id, shown in members.items() - before.items()],
         )
 
-    def _update_file(self, file: FoundFile, key: bytes, read: ReadFile) -> None:
-        stored = self._known.get(key)
+    def _update_file(self, file: FoundFile, read: ReadFile) -> None:
+        stored = self._known.get(file.path)
         if stored is not None and read.is_known:
             self._connection.execute(
                 "UPDATE file SET mtime_ns = ?, ctime_ns = ?, size = ?, read_at = ? WHERE id = ?",
@@ -270,7 +270,7 @@ class IndexWriter:
         self.report.remarks.add((file.shown, read.remarks))
         if read.remarks.skipped is not None:
             if not read.is_readable:
-                self._known.pop(key, None)  # no member any more: removed as if it were gone
+                self._known.pop(file.path, None)  # no member any more: removed as if it were gone
                 return
         else:
             was_searched = stored is not None and stored.remarks.skipped is None
@@ -281,12 +281,10 @@ class IndexWriter:
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (stored.id if stored else None, key, *_settled(file, read), read.digest,
-             read.language, *astuple(read.remarks), len(read.chunks), read.length,
+            (stored.id if stored else None, os.fsencode(file.path), *_settled(file, read),
+             read.digest, read.language, *astuple(read.remarks), len(read.chunks), read.length,
              " ".join(sorted(read.versions)), _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
-        if read.chunks:
-            self._languages[read.language] += 1
         for row, fields in read.chunks:
             id = self._connection.execute(
                 "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *row)
@@ -294,31 +292,32 @@ class IndexWriter:
             self._connection.execute(
                 "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)", (id, *fields)
             )
-        self._known[key] = StoredFile(file_id, file.stamp, read.digest, read.remarks)
+        self._known[file.path] = StoredFile(file_id, file.stamp, read.digest, read.remarks)
 
-    def _sample(self, found: Found) -> None:
-        """Some files of a new index tell the language of most: the first few may be exceptions."""
-        if self._languages or self._reading.language is not None:
-            return
-        files = [file for _, discovery in found for file in discovery.files]
-        for file in files[:: len(files) // _SAMPLED + 1]:
+    @cached_property
+    def _language(self) -> str:
+        """Of what does not tell its own: the one that is set, else that of most files, of which a
+        sample speaks where the index is new."""
+        if self._reading.language is not None:
+            return self._reading.language
+        rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"
+        languages = Counter(dict(self._connection.execute(rows) if self._known else ()))
+        files = list(self._files.values())
+        for file in files[:: len(files) // _SAMPLED + 1] if not languages else ():
             with suppress(OSError, UnusableError):
                 text = decode(content_of(file, MAX_BYTES)).text
-                if language := language_of_document(text, ""):
-                    self._languages[language] += 1
-
-    def _majority(self) -> str:
-        """The language of most files, unless one is set."""
-        own = self._reading.language
-        return own or max(self._languages, key=lambda each: self._languages[each], default="en")
+                languages[language_of_document(text, "")] += 1
+        del languages[""]
+        return languages.most_common(1)[0][0] if languages else "en"
 
 
-def _stored_files(connection: sqlite3.Connection) -> dict[bytes, StoredFile]:
+def _stored_files(connection: sqlite3.Connection) -> dict[str, StoredFile]:
+    """By their paths."""
     rows = connection.execute(
         "SELECT path, id, mtime_ns, ctime_ns, size, digest, skipped, guessed, unread FROM file"
     )
     return {
-        path: StoredFile(id, Stamp(mtime, ctime, size), digest, Remarks(*remarks))
+        os.fsdecode(path): StoredFile(id, Stamp(mtime, ctime, size), digest, Remarks(*remarks))
         for path, id, mtime, ctime, size, digest, *remarks in rows
     }
 
@@ -335,12 +334,12 @@ def _members(connection: sqlite3.Connection, root_id: int | None) -> dict[int, s
     )
 
 
-def _settled(file: FoundFile, read: ReadFile) -> tuple[int, int, int]:
+def _settled(file: FoundFile, read: ReadFile) -> Stamp:
     """The stamp to remember; one that cannot be relied on is remembered as none."""
     stamp = file.stamp
     if file.data is None and read.at_ns - max(stamp.mtime_ns, stamp.ctime_ns) < _UNSETTLED_NS:
-        return 0, 0, stamp.size
-    return stamp.mtime_ns, stamp.ctime_ns, stamp.size
+        return Stamp(0, 0, stamp.size)
+    return stamp
 
 
 def _read_at(file: FoundFile, read: ReadFile) -> int:

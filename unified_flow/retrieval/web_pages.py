@@ -105,8 +105,9 @@ def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> li
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         store.create_tables(connection, "")
         found = [(page.final_url, Discovery([_fetched(page, page.final_url)])) for page in pages]
-        with closing(IndexWriter(connection, SandboxLimits(), DocumentSettings())) as writer:
-            writer.update(found, None)
+        writer = IndexWriter(connection, found, SandboxLimits(), DocumentSettings())
+        with closing(writer):
+            writer.update(None)
         reader = IndexReader(connection, state=())
         reader.learn(None)
         ranked = reader.found(question, limit).ordered if question else []
