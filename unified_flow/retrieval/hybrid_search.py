@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import nlargest
 from statistics import fmean
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from unified_flow.errors import RetrievalError
 from unified_flow.retrieval.bm25 import Corpus
@@ -17,31 +17,20 @@ from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.retrieval.index_writer import Progress
 
+if TYPE_CHECKING:
+    from unified_flow.retrieval.qdrant_store import QdrantStore
+    from unified_flow.retrieval.vector_table import VectorTable
+
 CANDIDATES = 48  # by meaning; those by words are about as many
 MEANING_WEIGHT = 2.0  # that of the words is 1 (benchmarks/README.md)
 SAMPLE = 200  # passages that tell how near an average one is
 
 
-class VectorStore(Protocol):
-    """Vectors of one model by the digest of what was embedded. Raises RetrievalError."""
-
-    def keys(self) -> set[bytes]: ...
-
-    def add(self, vectors: Mapping[bytes, Vector]) -> None: ...
-
-    def remove(self, keys: Iterable[bytes]) -> None: ...
-
-    def cosines(
-        self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
-    ) -> dict[bytes, float]:
-        """Of the `limit` nearest to `vector` that are `among` these keys, and of these others."""
-        ...
-
-
 class HybridSearch:
-    """Blocking, like the index. One embedder's vectors in one store."""
+    """Blocking, like the index. One embedder's vectors in one store, which has the vectors of one
+    model by the digest of what was embedded, and raises RetrievalError."""
 
-    def __init__(self, embedder: Embedder, vectors: VectorStore) -> None:
+    def __init__(self, embedder: Embedder, vectors: VectorTable | QdrantStore) -> None:
         self._embedder = embedder
         self._vectors = vectors
         self._keys: dict[int, bytes] = {}  # of the chunks

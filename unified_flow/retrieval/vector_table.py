@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +20,6 @@ from unified_flow.retrieval.embedding import require_size
 _TOLERANCE = 1e-3  # of a length that was 1 when it was written
 
 
-@dataclass(frozen=True)
-class _Vectors:
-    """Row n of `matrix` is the vector of length 1 of the nth key, to which `rows` gives n."""
-
-    rows: dict[bytes, int]
-    matrix: NDArray[np.float32]
-
-
 class VectorTable:
     """Of one model, in the file at `path`. The matrix is read once, and again after `keys`, which
     takes note of what other processes have written: 15 MB for 10,000 vectors of 384 numbers."""
@@ -36,7 +27,8 @@ class VectorTable:
     def __init__(self, path: Path, model: str) -> None:
         self._path = path
         self._model = model
-        self._vectors: _Vectors | None = None
+        # Row n of the matrix is the vector of length 1 of the key that has n.
+        self._vectors: tuple[dict[bytes, int], NDArray[np.float32]] | None = None
 
     def keys(self) -> set[bytes]:
         self._vectors = None
@@ -74,26 +66,27 @@ class VectorTable:
     def cosines(
         self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
     ) -> dict[bytes, float]:
-        known = self._loaded()
-        if not known.rows:
+        """Of the `limit` nearest to `vector` that are `among` these keys, and of these others."""
+        rows, matrix = self._loaded()
+        if not rows:
             return {}
-        require_size(self._model, len(vector), known.matrix.shape[1])
+        require_size(self._model, len(vector), matrix.shape[1])
         query = np.array(vector, np.float32)
         query /= max(float(np.linalg.norm(query)), 1e-12)
         # Not `@`: for a few milliseconds BLAS wakes threads that wait for busy cores.
-        cosines = np.einsum("ij,j->i", known.matrix, query)
+        cosines = np.einsum("ij,j->i", matrix, query)
         found: dict[bytes, float] = {}
-        keys = list(known.rows)
+        keys = list(rows)
         for row in np.argsort(-cosines):
             if len(found) == limit:
                 break
             if (key := keys[row]) in among:
                 found[key] = float(cosines[row])
-        return found | {key: float(cosines[known.rows[key]]) for key in also if key in known.rows}
+        return found | {key: float(cosines[rows[key]]) for key in also if key in rows}
 
-    def _loaded(self) -> _Vectors:
-        if (known := self._vectors) is not None:
-            return known
+    def _loaded(self) -> tuple[dict[bytes, int], NDArray[np.float32]]:
+        if self._vectors is not None:
+            return self._vectors
         with self._connected(read_only=True) as connection:
             rows = connection.execute(
                 "SELECT digest, data FROM vector WHERE model = ?", (self._model,)
@@ -106,9 +99,8 @@ class VectorTable:
             lengths = np.linalg.norm(matrix, axis=1)
             if not np.all((lengths == 0) | (np.abs(lengths - 1) < _TOLERANCE)):
                 raise sqlite3.DatabaseError("a vector is not as it was written")
-        found = _Vectors({key: row for row, key in enumerate(keys)}, matrix)
-        self._vectors = found
-        return found
+        self._vectors = {key: row for row, key in enumerate(keys)}, matrix
+        return self._vectors
 
     @contextmanager
     def _connected(self, *, read_only: bool) -> Iterator[sqlite3.Connection]:

@@ -310,21 +310,6 @@ def test_a_sheet_with_a_title_above_its_header(index: Index, shelf: Path) -> Non
     assert all("Customer: " in chunk.text for chunk in chunks)
 
 
-def test_what_is_printed_around_a_sheet_is_found(index: Index, shelf: Path) -> None:
-    book = xlsxwriter.Workbook(str(shelf / "printed.xlsx"))
-    for name in ("May", "June"):
-        sheet = book.add_worksheet(name)
-        sheet.write_row("A1", ["item", "count"])
-        sheet.set_header('&C&"Arial,Bold"&14Otter census')
-        sheet.set_footer("&LKept by Jack & Jill&RPage &P of &N")
-    book.close()
-    index.update([shelf])
-    (printed,) = index.search("otter census", limit=1)
-    assert "Otter census" in printed.text
-    assert "Kept by Jack & Jill Page of" in printed.text
-    assert printed.text.count("Otter") == 1
-
-
 def test_cells_beyond_the_limit_and_comments_are_reported(index: Index, shelf: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import datetime
 import io
-import re
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import unescape
 from typing import Any
 
 from unified_flow.lib.sandbox import Part, UnusableError
@@ -25,13 +23,10 @@ MAX_SLIDES = 5_000
 MAX_COLUMNS = 500
 MAX_EMPTY = 20  # rows in a row
 _DEEPEST = 20  # groups of shapes
-_END_BYTES = 64 * 1024
-_PRINTED = re.compile(r"<(?:odd|even|first)(?:Header|Footer)[^>]*>([^<]*)<")
-_PRINT_CODES = re.compile(r'&(?:"[^"]*"|\d+|K[0-9A-F]{6}|[A-Z])')  # &L left, &P the page, a font
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # what Office wraps a password around
 
 
-def opened(data: bytes) -> zipfile.ZipFile:
+def _require_archive(data: bytes) -> None:
     """Raises UnusableError. `zipfile` never reads more of an entry than its size says."""
     if data.startswith(_OLE):
         raise UnusableError("encrypted, or of an older format")
@@ -48,13 +43,12 @@ def opened(data: bytes) -> zipfile.ZipFile:
         )
     if any(entry.flag_bits & 1 for entry in entries):
         raise UnusableError("encrypted")
-    return archive
 
 
 @contextmanager
 def whole_file(data: bytes, kind: str) -> Iterator[io.BytesIO]:
-    """The file, once it is `opened`. Whatever its library stumbles over means that it is broken."""
-    opened(data).close()
+    """Whatever the file's library stumbles over means that it is broken. Raises UnusableError."""
+    _require_archive(data)
     try:
         yield io.BytesIO(data)
     except (zipfile.BadZipFile, zlib.error, *_STUMBLES) as exc:
@@ -120,25 +114,8 @@ def excel_parts(data: bytes) -> Iterator[Part]:
             lines = list(table_lines(_sheet_rows(sheet, beyond)))
             unread = f"{len(beyond)} cells of {sheet.title} beyond column {MAX_COLUMNS}"
             yield Part((sheet.title,), lines, (sheet.title,), unread=unread if beyond else "")
-        archive = zipfile.ZipFile(file)
-        if lines := list(dict.fromkeys(_printed_around(archive))):
-            yield Part((), lines)
-        if any("omments" in name for name in archive.namelist()):
+        if any("omments" in name for name in zipfile.ZipFile(file).namelist()):
             yield Part((), [], unread="comments on cells")
-
-
-def _printed_around(archive: zipfile.ZipFile) -> Iterator[str]:
-    """The words of headers and footers of printed pages, which stand behind a sheet's cells."""
-    for name in archive.namelist():
-        if not name.startswith("xl/worksheets/") or not name.endswith(".xml"):
-            continue
-        end = b""
-        with archive.open(name) as sheet:
-            while block := sheet.read(_END_BYTES):
-                end = (end + block)[-_END_BYTES:]
-        for found in _PRINTED.findall(end.decode("utf-8", "replace")):
-            if words := _PRINT_CODES.sub(" ", unescape(found)).split():
-                yield " ".join(words)
 
 
 def _sheet_rows(sheet: Any, beyond: list[object]) -> Iterator[list[str]]:
