@@ -17,7 +17,7 @@ from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.formats import html
 
-HTML = f"{html.__name__}:html_parts"
+HTML = f"{html.__name__}:html_sections"
 MIB = 1024 * 1024
 
 
@@ -26,7 +26,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
     """Writes one whose `convert` has these lines."""
 
     def write(name: str, *lines: str) -> None:
-        head = "import os, pathlib\nfrom unified_flow.lib.sandbox import Part\n"
+        head = "import os, pathlib\nfrom unified_flow.lib.sandbox import Section\n"
         body = "".join(f"    {line}\n" for line in lines)
         (tmp_path / f"{name}.py").write_text(f"{head}def convert(data):\n{body}")
         monkeypatch.setenv("PYTHONPATH", f"{Path.cwd()}:{tmp_path}")
@@ -37,7 +37,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
 def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
     module: Callable[..., None],
 ) -> None:
-    module("greedy", "yield Part(('a',), [str(len(data * 400))])")
+    module("greedy", "yield Section(('a',), [str(len(data * 400))])")
     with Converter(SandboxLimits(memory_bytes=200 * MIB)) as converter:
         with pytest.raises(UnusableError, match="more than 200 MiB of memory"):
             converter.convert("greedy:convert", b"x" * MIB)
@@ -46,7 +46,7 @@ def test_what_takes_all_memory_is_not_read_and_the_next_one_is(
 
 def test_in_a_process_with_many_open_files(module: Callable[..., None]) -> None:
     """Such as a service with a thousand clients: select() knows no descriptor above 1023."""
-    module("small", "yield Part(('a',), [str(len(data))])")
+    module("small", "yield Section(('a',), [str(len(data))])")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
     held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
@@ -79,7 +79,7 @@ def test_a_module_that_prints_does_not_disturb_the_answers(
         "if data == b'wait':",
         "    pathlib.Path(__file__).with_name('waits').mkdir()",
         "    while True: pass",
-        "yield Part(('a',), [data.decode()])",
+        "yield Section(('a',), [data.decode()])",
     )
 
     def kill_once_it_waits() -> None:

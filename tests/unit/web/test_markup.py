@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from unified_flow.retrieval.formats.document import lines_of
-from unified_flow.retrieval.formats.html import html_parts
+from unified_flow.retrieval.formats.html import html_sections
 
 WORDS = "Enough words to be a page of its own, and then some more of them. " * 5
 
 
 def text(body: str) -> str:
-    return "\n".join(lines_of([*html_parts(f"<html><body>{body}</body></html>".encode())]))
+    return "\n".join(lines_of([*html_sections(f"<html><body>{body}</body></html>".encode())]))
 
 
 def test_headings_lists_tables_and_code() -> None:
@@ -61,11 +61,11 @@ def test_what_is_hidden_is_not_read() -> None:
 
 def test_a_body_that_a_script_is_to_show() -> None:
     page = f"<html><body style='visibility:hidden'><p>{WORDS}</p></body></html>"
-    assert "Enough words" in next(html_parts(page.encode())).lines[0]
+    assert "Enough words" in next(html_sections(page.encode())).lines[0]
 
 
 def test_no_page_at_all() -> None:
-    assert list(html_parts(b"")) == []
+    assert list(html_sections(b"")) == []
 
 
 def test_the_cells_of_a_row_stand_in_one_line() -> None:

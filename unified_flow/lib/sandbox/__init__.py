@@ -3,11 +3,12 @@
 The libraries that read it are not ours, some of them native: they may hang, crash or take all
 memory, and then one document is not read, and nothing else is lost. `parent.py` asks, `child.py`
 is the process; what it runs is a function of the bytes (`package.module:function`), which yields
-`Part`s and raises `UnusableError`.
+`Section`s and raises `UnusableError`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 OUT_OF_MEMORY = 3  # the status that the process ends with then
@@ -23,21 +24,22 @@ class SandboxLimits:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of the document under one trail of headings; `lead` is its own heading as text.
+class Section:
+    """Lines of a document under one trail of headings, outermost first.
 
-    `page` is the page or slide, from 1, where the format has them, `is_picture` whether it shows
-    something and no text; `unread` says what of it could not be read; `line` where it stands, if
-    its lines are the file's own.
+    `lead` holds the lines of its own heading, which end right before it. `page` is the page or
+    slide, from 1, where the format has them; no chunk goes over the end of one. `is_picture` says
+    whether it shows something and no text, `unread` what of it could not be read. `line` is the
+    1-based number of `lines[0]`, 0 if the lines are not the file's own.
     """
 
     trail: tuple[str, ...]
-    lines: list[str]
-    lead: tuple[str, ...] = ()
+    lines: Sequence[str]
+    lead: Sequence[str] = ()
     page: int | None = None
     is_picture: bool = False
     unread: str = ""
-    line: int | None = None
+    line: int = 0
 
 
 class UnusableError(Exception):

@@ -2,7 +2,7 @@
 
 It opens no file but those of its libraries, and writes none. On its input, for each document, a
 line of JSON {function, bytes, timeout_s} and the bytes; on its output a line of JSON for each:
-{parts} (the fields of each `Part`) or {reason}. The first argument is the memory it may use,
+{sections} (the fields of each `Section`) or {reason}. The first argument is the memory it may use,
 in bytes.
 """
 
@@ -72,7 +72,7 @@ def _answer(function: str, data: bytes) -> str:
         return json.dumps({"reason": "its elements lie too deep in one another"})
     except Exception as exc:  # noqa: BLE001 -- whatever a library does with a broken file
         return json.dumps({"reason": f"broken: {type(exc).__name__}: {exc}"[:200]})
-    return json.dumps({"parts": found})
+    return json.dumps({"sections": found})
 
 
 def _for_want_of_memory(exc: BaseException | None) -> bool:

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Self
 
-from unified_flow.lib.sandbox import OUT_OF_MEMORY, Part, SandboxLimits, UnusableError
+from unified_flow.lib.sandbox import OUT_OF_MEMORY, SandboxLimits, Section, UnusableError
 
 _MAX_ANSWER = 512 * 1024 * 1024
 
@@ -42,7 +42,7 @@ class Converter:
         if process is not None:
             process.kill()
 
-    def convert(self, function: str, data: bytes) -> list[Part]:
+    def convert(self, function: str, data: bytes) -> list[Section]:
         """What `function` ("package.module:name") makes of it. Raises UnusableError, whose message
         is the reason why not."""
         with self._lock:
@@ -54,8 +54,8 @@ class Converter:
         if "reason" in answer:
             raise UnusableError(answer["reason"])
         return [
-            Part(tuple(trail), lines, tuple(lead), *more)
-            for trail, lines, lead, *more in answer["parts"]
+            Section(tuple(trail), lines, tuple(lead), *more)
+            for trail, lines, lead, *more in answer["sections"]
         ]
 
     def _ask(self, function: str, data: bytes) -> bytes:

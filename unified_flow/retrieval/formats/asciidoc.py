@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import markdown
-from unified_flow.retrieval.formats.chunk import Section
 
 EXTENSIONS = frozenset({".adoc", ".asciidoc"})
 _UNDERLINES = "=-~^+"  # of titles, outermost first

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.lib.text.blocks import fence_after
 
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
@@ -21,22 +22,6 @@ MOST_HEADINGS = 8 * TARGET  # characters that headings with nothing under them m
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.(?:\d+|x))+)(?!\w)")
 _NUMBERED = re.compile(r"\W*\d[\d.x]*\W+[^\W\d]")
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]]*\s+|[。！？]")  # noqa: RUF001 -- Chinese marks
-
-
-@dataclass(frozen=True)
-class Section:
-    """Lines of a file under one heading.
-
-    `trail` holds the headings above, outermost first; `line` is the 1-based number of
-    `lines[0]`; `lead` holds the source lines of the heading, which end right before it. `page`
-    counts from 1 where the file has pages or slides; no chunk goes over the end of one.
-    """
-
-    trail: tuple[str, ...]
-    line: int
-    lines: Sequence[str]
-    lead: Sequence[str] = ()
-    page: int | None = None
 
 
 class Trail:
@@ -67,14 +52,19 @@ class Heading:
 
 
 def outlined(
-    lines: Sequence[str], headings: Iterable[Heading], root: str | None = None
+    lines: Sequence[str],
+    headings: Iterable[Heading],
+    root: str | None = None,
+    *,
+    of_file: bool = True,
 ) -> Iterator[Section]:
-    """The sections between the headings, each with its trail."""
+    """The sections between the headings, each with its trail; `of_file`: the lines are its own."""
     trail = Trail(root)
     end, lead_start = 0, 0
     for heading in (*headings, Heading("", 0, len(lines), len(lines))):
         lead = lines[lead_start:end]
-        yield Section(trail.titles, end + 1, lines[end : heading.start], lead)
+        own = lines[end : heading.start]
+        yield Section(trail.titles, own, lead, line=end + 1 if of_file else 0)
         trail.enter(heading.level, heading.title)
         lead_start, end = heading.start, heading.end
 
@@ -128,7 +118,8 @@ def _worth_reading(sections: Iterable[Section]) -> Iterator[Section]:
         is_parent = after is not None and after.trail[: len(section.trail)] == section.trail
         if own is None and section.lead and not is_parent:
             start = section.line - len(section.lead)
-            own = _trimmed(Section(section.trail[:-1], start, section.lead, page=section.page))
+            above = section.trail[:-1]
+            own = _trimmed(Section(above, section.lead, page=section.page, line=start))
             both = held and own and _together(held, own)
         if own is not None:
             if held is not None and both is None:

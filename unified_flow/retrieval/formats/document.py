@@ -1,8 +1,8 @@
 """A file to what the index keeps of it, by the file's extension.
 
 Text is read here, by one module a format with `EXTENSIONS` and `sections(text)`. What is no text is
-converted in the sandbox by a function that yields `Part`s, raises `UnusableError` with a reason for
-a person, and imports its library late (the extra `documents`; EPUB needs none).
+converted in the sandbox by a function that yields `Section`s, too, raises `UnusableError` with a
+reason for a person, and imports its library late (the extra `documents`; EPUB needs none).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from interventions.errors import how_to_install
 from unified_flow.errors import InputError
-from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox import Section, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.formats import (
@@ -31,7 +31,7 @@ from unified_flow.retrieval.formats import (
     table,
     words_of,
 )
-from unified_flow.retrieval.formats.chunk import Chunk, Section, chunks
+from unified_flow.retrieval.formats.chunk import Chunk, chunks
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.formats.ocr import ocr_pages
 
@@ -128,7 +128,7 @@ def sections_of(extension: str, text: str) -> Iterator[Section]:
     elif manual_page.is_manual_page(text):
         yield from manual_page.sections(text)
     else:
-        yield Section((), 1, text.split("\n"))
+        yield Section((), text.split("\n"), line=1)
 
 
 def parse(
@@ -143,11 +143,11 @@ def parse(
     if openapi.is_openapi(extension, data) and missing_library(".openapi") is None:
         extension = ".openapi"
     if convertible(extension):
-        parts, unread = converted(extension, data, converter, ocr)
-        found = list(chunks(_part_sections(parts)))
-        if not found and any(part.page for part in parts):
+        sections, unread = converted(extension, data, converter, ocr)
+        found = list(chunks(_placed(sections)))
+        if not found and any(each.page for each in sections):
             raise UnusableError(unread or "no text in it")
-        sample = "\n".join(line for part in parts[:50] for line in part.lines[:50])
+        sample = "\n".join(line for each in sections[:50] for line in each.lines[:50])
         return Document(language_of_document(sample, language), found, Remarks(unread=unread))
     decoded = decode(data)
     try:
@@ -160,48 +160,47 @@ def parse(
 
 def converted(
     extension: str, data: bytes, converter: Converter, ocr: str | None
-) -> tuple[list[Part], str | None]:
+) -> tuple[list[Section], str | None]:
     """With what of it is not read. Raises UnusableError."""
-    parts, trouble = converter.convert(converter_of(extension), data), ""
-    if ocr is not None and any(part.is_picture for part in parts):
+    sections, trouble = converter.convert(converter_of(extension), data), ""
+    if ocr is not None and any(each.is_picture for each in sections):
         try:
             pages, trouble = ocr_pages(ocr, data, extension), " (OCR finds none)"
         except UnusableError as exc:
             pages, trouble = [], f" ({exc})"
-        parts = [_with_text(part, pages) if part.is_picture else part for part in parts]
-    unread = list(dict.fromkeys(part.unread for part in parts if part.unread))
-    if pictures := sum(part.is_picture for part in parts):
-        count = len({part.page for part in parts})
+        sections = [_with_text(each, pages) if each.is_picture else each for each in sections]
+    unread = list(dict.fromkeys(each.unread for each in sections if each.unread))
+    if pictures := sum(each.is_picture for each in sections):
+        count = len({each.page for each in sections})
         unread.append(f"{pictures} of {count} pages hold no text: scanned?{trouble}")
-    return parts, "; ".join(unread) or None
+    return sections, "; ".join(unread) or None
 
 
-def _with_text(part: Part, pages: list[str]) -> Part:
+def _with_text(each: Section, pages: list[str]) -> Section:
     """A page, with the text that OCR has found on it."""
-    text = "".join(pages[part.page - 1 : part.page]).strip() if part.page else ""
-    return replace(part, lines=text.split("\n"), is_picture=not text)
+    text = "".join(pages[each.page - 1 : each.page]).strip() if each.page else ""
+    return replace(each, lines=text.split("\n"), is_picture=not text)
 
 
-def _part_sections(parts: list[Part]) -> Iterator[Section]:
+def _placed(sections: list[Section]) -> Iterator[Section]:
     """With the lines numbered as `lines_of` gives them."""
     line = 1
-    for part in parts:
-        line += len(part.lead)
-        yield Section(part.trail, part.line or line, part.lines, part.lead, page=part.page)
-        line += len(part.lines) + 1
+    for each in sections:
+        line += len(each.lead)
+        yield replace(each, line=each.line or line)
+        line += len(each.lines) + 1
 
 
-def lines_of(parts: list[Part]) -> list[str]:
+def lines_of(sections: list[Section]) -> list[str]:
     """The document as text: what `line` of a passage counts, and what `file.read` shows."""
-    return [line for part in parts for line in (*part.lead, *part.lines, "")]
+    return [line for each in sections for line in (*each.lead, *each.lines, "")]
 
 
-def page_lines(parts: list[Part]) -> dict[int, tuple[int, int]]:
+def page_lines(sections: list[Section]) -> dict[int, tuple[int, int]]:
     """Page to its (first line, last line) in `lines_of`, both from 1."""
     found: dict[int, tuple[int, int]] = {}
-    line = 0
-    for part in parts:
-        first, line = line + 1, line + len(part.lead) + len(part.lines) + 1
-        if part.page is not None:
-            found[part.page] = (found.get(part.page, (first, 0))[0], line)
+    for each in _placed(sections):
+        if each.page is not None:
+            first, _ = found.get(each.page, (each.line - len(each.lead), 0))
+            found[each.page] = first, each.line + len(each.lines)
     return found

@@ -16,9 +16,9 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox import Section, UnusableError
 from unified_flow.retrieval.formats import words_of
-from unified_flow.retrieval.formats.chunk import Section, Trail
+from unified_flow.retrieval.formats.chunk import Trail
 from unified_flow.retrieval.formats.encoding import decode
 from unified_flow.retrieval.formats.office import whole_file
 
@@ -62,12 +62,12 @@ def sections(text: str) -> Iterator[Section]:
     yield from reader.finished()
 
 
-def html_parts(data: bytes) -> Iterator[Part]:
+def html_sections(data: bytes) -> Iterator[Section]:
     """In the sandbox. With headings, lists, rows and code as Markdown has them."""
     for section in sections(_laid_out(decode(data).text)):
         text = "\n".join(section.lines).strip("\n")
         lead = (f"{'#' * len(section.trail)} {section.trail[-1]}", "") if section.trail else ()
-        yield Part(section.trail, _BLANK.sub("\n\n", text).split("\n"), lead)
+        yield Section(section.trail, _BLANK.sub("\n\n", text).split("\n"), lead)
 
 
 def _laid_out(text: str) -> str:
@@ -243,7 +243,7 @@ class _Reader(HTMLParser):
             lines[line - start].append(piece)
         shown = [_SPACE.sub(" ", "".join(line)).strip().replace(_KEPT, " ") for line in lines]
         if any(shown) or self._trail.titles:
-            self._found.append(Section(trail, start, shown))
+            self._found.append(Section(trail, shown, line=start))
         self._pieces = []
 
     def _end_regions(self, depth: int) -> None:
@@ -261,12 +261,12 @@ class _Reader(HTMLParser):
         yield from next(filter(_is_page, alone), self._found)
 
 
-def epub_parts(data: bytes) -> Iterator[Part]:
+def epub_sections(data: bytes) -> Iterator[Section]:
     with whole_file(data, "book") as file, zipfile.ZipFile(file) as archive:
         if _PROTECTED in archive.namelist():
             raise UnusableError("encrypted: its pages are protected")
         for name in _spine(archive):
-            yield from html_parts(archive.read(name))
+            yield from html_sections(archive.read(name))
 
 
 def _spine(archive: zipfile.ZipFile) -> list[str]:

@@ -7,22 +7,22 @@ from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import MIMEPart
 
-from unified_flow.lib.sandbox import Part
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import html
 from unified_flow.retrieval.formats.encoding import decode
 
 _HEADERS = ("Subject", "From", "To", "Cc", "Date")
 
 
-def mail_parts(data: bytes) -> Iterator[Part]:
+def mail_sections(data: bytes) -> Iterator[Section]:
     yield from _parts(message_from_bytes(data, policy=policy.default), ())
 
 
-def _parts(message: MIMEPart, above: tuple[str, ...]) -> Iterator[Part]:
+def _parts(message: MIMEPart, above: tuple[str, ...]) -> Iterator[Section]:
     headers = {name: str(message[name]) for name in _HEADERS if message[name]}
     trail = (*above, *([headers["Subject"]] if "Subject" in headers else []))
     lines = [f"{name}: {said}" for name, said in headers.items()]
-    yield Part(trail, lines)
+    yield Section(trail, lines)
     body = message.get_body(("plain", "html"))
     if body is not None:
         yield from _text(body, trail)
@@ -35,17 +35,17 @@ def _parts(message: MIMEPart, above: tuple[str, ...]) -> Iterator[Part]:
         elif each.get_content_maintype() == "text":
             yield from _text(each, (*trail, name))
         else:
-            yield Part(trail, [], unread=f"attachment {name}")
+            yield Section(trail, [], unread=f"attachment {name}")
 
 
-def _text(part: MIMEPart, trail: tuple[str, ...]) -> Iterator[Part]:
+def _text(part: MIMEPart, trail: tuple[str, ...]) -> Iterator[Section]:
     try:
         text: str = part.get_content()
     except LookupError:  # of its character set
         text = decode(bytes(part.get_payload(decode=True))).text
     text = text.replace("\r\n", "\n")
     if part.get_content_subtype() != "html":
-        yield Part(trail, text.split("\n"))
+        yield Section(trail, text.split("\n"))
         return
-    for each in html.html_parts(text.encode("utf-8", "replace")):
+    for each in html.html_sections(text.encode("utf-8", "replace")):
         yield replace(each, trail=(*trail, *each.trail))

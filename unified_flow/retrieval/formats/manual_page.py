@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import words_of
-from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 
 EXTENSIONS = frozenset({".man", ".mdoc", ".roff"})
 _EVIDENCE = (re.compile(r"^\.(?:TH|Dt) ", re.MULTILINE), re.compile(r"^\.S[Hh] ", re.MULTILINE))

@@ -12,8 +12,8 @@ from bisect import bisect
 from collections.abc import Iterator
 from typing import Any
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import markdown
-from unified_flow.retrieval.formats.chunk import Section
 
 EXTENSIONS = frozenset({".ipynb"})
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
@@ -41,7 +41,7 @@ def sections(text: str) -> Iterator[Section]:
                 fence = "" if "text/markdown" in data else "```"
                 _show(data.get("text/markdown", said), fence, shown)
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration, RecursionError):
-        yield Section((), 1, text.split("\n"))
+        yield Section((), text.split("\n"), line=1)
     else:
         yield from markdown.sections("\n".join(shown))
 

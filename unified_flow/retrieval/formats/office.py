@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox import Section, UnusableError
 from unified_flow.retrieval.formats.table import table_lines
 
 _STUMBLES = (ValueError, LookupError, TypeError, AttributeError, SyntaxError)
@@ -55,7 +55,7 @@ def whole_file(data: bytes, kind: str) -> Iterator[io.BytesIO]:
         raise UnusableError(f"broken: no {kind} can be read in it") from exc
 
 
-def powerpoint_parts(data: bytes) -> Iterator[Part]:
+def powerpoint_sections(data: bytes) -> Iterator[Section]:
     """A part for each slide under its title, with its notes."""
     import pptx
     from pptx.shapes.picture import Picture
@@ -78,9 +78,9 @@ def powerpoint_parts(data: bytes) -> Iterator[Part]:
         named = (heading,) if heading else ()
         if heading and not any(lines):
             lines = [heading]  # a slide that is nothing but its title says that much
-            yield Part((), lines, (), number)
+            yield Section((), lines, (), number)
         else:
-            yield Part(named, lines, named, number, is_picture)
+            yield Section(named, lines, named, number, is_picture)
 
 
 def _shape_lines(shape: Any, depth: int) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield " ".join(line.split())
 
 
-def excel_parts(data: bytes) -> Iterator[Part]:
+def excel_sections(data: bytes) -> Iterator[Section]:
     """A part for each sheet under its name, a line for each row, values as last computed."""
     import openpyxl
 
@@ -113,9 +113,9 @@ def excel_parts(data: bytes) -> Iterator[Part]:
             beyond: list[object] = []
             lines = list(table_lines(_sheet_rows(sheet, beyond)))
             unread = f"{len(beyond)} cells of {sheet.title} beyond column {MAX_COLUMNS}"
-            yield Part((sheet.title,), lines, (sheet.title,), unread=unread if beyond else "")
+            yield Section((sheet.title,), lines, (sheet.title,), unread=unread if beyond else "")
         if any("omments" in name for name in zipfile.ZipFile(file).namelist()):
-            yield Part((), [], unread="comments on cells")
+            yield Section((), [], unread="comments on cells")
 
 
 def _sheet_rows(sheet: Any, beyond: list[object]) -> Iterator[list[str]]:

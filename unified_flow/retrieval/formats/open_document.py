@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from unified_flow.lib.sandbox import Part, UnusableError
-from unified_flow.retrieval.formats.chunk import Trail
+from unified_flow.lib.sandbox import Section, UnusableError
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.office import MAX_COLUMNS, whole_file
 from unified_flow.retrieval.formats.table import table_lines
 
@@ -26,37 +26,36 @@ _HIDDEN = re.compile(rb"\\v(?![-\w])[^{}]*?(?=\\v0(?!\d)|\\plain\b|\})")
 _BESIDES = re.compile(rb"\\(?:footnote|(?:header|footer)[lrf]?|shptxt)\b")
 
 
-def rich_text_parts(data: bytes) -> Iterator[Part]:
+def rich_text_sections(data: bytes) -> Iterator[Section]:
     from striprtf.striprtf import rtf_to_text
 
     if not data.startswith(b"{\\rtf"):
         raise UnusableError("broken: no RTF can be read in it")
     source = _BESIDES.sub(rb"\\line ", _HIDDEN.sub(b"", data)).decode("latin-1")
     text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
-    yield Part((), [" ".join(line.split()) for line in text.replace("|\n", "\n").split("\n")])
+    yield Section((), [" ".join(line.split()) for line in text.replace("|\n", "\n").split("\n")])
 
 
-def open_document_parts(data: bytes) -> Iterator[Part]:
+def open_document_sections(data: bytes) -> Iterator[Section]:
     """What headers and footers say comes once, at the end."""
     with whole_file(data, "text (or it is encrypted)") as file, zipfile.ZipFile(file) as archive:
         content = ElementTree.fromstring(archive.read("content.xml"))
         styles = ElementTree.fromstring(archive.read("styles.xml"))
-    trail = Trail()
-    lead: tuple[str, ...] = ()
     lines: list[str] = []
+    headings: list[Heading] = []
     sheets = content.iterfind(f"{_OFFICE}body/{_OFFICE}spreadsheet/{_TABLE}table")
     names = {sheet: sheet.get(f"{_TABLE}name", "") for sheet in sheets}
     for block in _blocks(content.find(f"{_OFFICE}body")):
         title = _words(block) if block.tag == _HEADING else names.get(block, "")
         if title:
-            yield Part(trail.titles, lines, lead)
-            trail.enter(int(block.get(f"{_TEXT}outline-level", "1")), title)
-            lead, lines = (title,), []
+            level = int(block.get(f"{_TEXT}outline-level", "1"))
+            headings.append(Heading(title, level, len(lines), len(lines) + 1))
+            lines.append(title)
         if block.tag != _HEADING:
             lines += [*_lines(block), ""]
-    yield Part(trail.titles, lines, lead)
+    yield from outlined(lines, headings, of_file=False)
     margins = _blocks(styles.find(f"{_OFFICE}master-styles"))
-    yield Part((), list(dict.fromkeys(line for block in margins for line in _lines(block))))
+    yield Section((), list(dict.fromkeys(line for block in margins for line in _lines(block))))
 
 
 def _blocks(element: Element | None) -> Iterator[Element]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from unified_flow.lib.sandbox import Part
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.encoding import decode
 
@@ -34,7 +35,7 @@ def is_openapi(extension: str, data: bytes) -> bool:
     )
 
 
-def openapi_parts(data: bytes) -> Iterator[Part]:
+def openapi_sections(data: bytes) -> Iterator[Section]:
     """As plain text where it is no YAML or JSON."""
     import yaml
 
@@ -45,14 +46,14 @@ def openapi_parts(data: bytes) -> Iterator[Part]:
             text = json.dumps(json.loads(text), indent=1, ensure_ascii=False)
         root = yaml.compose(text.replace("\t", " "), Loader=yaml.CBaseLoader)
     except (ValueError, yaml.YAMLError):
-        yield Part((), text.split("\n"), line=1)
+        yield Section((), text.split("\n"), line=1)
         return
     shown = text.split("\n")
     if is_json:
         shown = [_PUNCTUATION.sub("", line).replace("\\n", " ") for line in shown]
     headings = sorted(_headings(root, shown), key=lambda each: each.start)
     for section in outlined(shown, headings, _said(_at(root, "info", "title"))):
-        yield Part(section.trail, list(section.lines), line=section.line)
+        yield replace(section, lead=())
 
 
 def _headings(root: Any, shown: list[str]) -> Iterator[Heading]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.lib.sandbox import Part, UnusableError
+from unified_flow.lib.sandbox import Section, UnusableError
 from unified_flow.retrieval.formats.chunk import Trail
 
 MAX_PAGES = 5_000
@@ -32,7 +32,7 @@ Marks = dict[int, list[tuple[int, str]]]
 """Page (from 1) to the (level, title) of the bookmarks that lead to it."""
 
 
-def pdf_parts(data: bytes) -> Iterator[Part]:
+def pdf_sections(data: bytes) -> Iterator[Section]:
     import pypdfium2
 
     try:
@@ -117,17 +117,17 @@ def _bookmarks(document: Any) -> Marks:
 
 def _page(
     lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail, is_picture: bool
-) -> Iterator[Part]:
+) -> Iterator[Section]:
     """The page's parts. `trail` is what the page before left, and is brought up to date."""
     start = 0
     lead: tuple[str, ...] = ()
     for level, title in marks:
         at = _where(lines, title, start)
         if at is not None:
-            yield Part(trail.titles, lines[start:at], lead, number)
+            yield Section(trail.titles, lines[start:at], lead, number)
             start, lead = at + 1, (lines[at],)
         trail.enter(level, title)
-    yield Part(trail.titles, lines[start:], lead, number, is_picture)
+    yield Section(trail.titles, lines[start:], lead, number, is_picture)
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:

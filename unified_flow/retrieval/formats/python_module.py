@@ -8,8 +8,9 @@ import warnings
 from collections.abc import Iterator
 from textwrap import dedent
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import source_code
-from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.restructured_text import read
 
 EXTENSIONS = frozenset({".py", ".pyi"})

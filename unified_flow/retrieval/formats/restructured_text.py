@@ -12,8 +12,9 @@ import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import words_of
-from unified_flow.retrieval.formats.chunk import Heading, Section, outlined
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.restructured_inline import Names, plain_title
 
 EXTENSIONS = frozenset({".rst", ".rest"})

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import words_of
-from unified_flow.retrieval.formats.chunk import Section
 
 _WORDS = words_of("source_code")
 EXTENSIONS: frozenset[str] = _WORDS["extensions"]
@@ -80,4 +80,4 @@ def first_line(lines: list[str], number: int, indent: int) -> int:
 
 
 def _section(trail: list[_Definition], lines: list[str], start: int, end: int) -> Section:
-    return Section(tuple(each.name for each in trail), start + 1, lines[start:end])
+    return Section(tuple(each.name for each in trail), lines[start:end], line=start + 1)

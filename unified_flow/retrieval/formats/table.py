@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise
 from statistics import median_high
 from typing import TYPE_CHECKING
 
-from unified_flow.retrieval.formats.chunk import Section
+from unified_flow.lib.sandbox import Section
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -28,14 +28,14 @@ def sections(text: str) -> Iterator[Section]:
         reader = _reader(text, _delimiter(text[:_SAMPLE]))
         rows = [(row, reader.line_num) for row in reader]
     except csv.Error:
-        yield Section((), 1, lines)
+        yield Section((), lines, line=1)
         return
     shown = [""] * len(lines)
     begins = 0
     for line, (_, end) in zip(table_lines(row for row, _ in rows), rows, strict=True):
         shown[begins] = line
         begins = end
-    yield Section((), 1, shown)
+    yield Section((), shown, line=1)
 
 
 def _reader(text: str, delimiter: str) -> Reader:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from unified_flow.lib.sandbox import Part
-from unified_flow.retrieval.formats.chunk import Trail
+from unified_flow.lib.sandbox import Section
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 from unified_flow.retrieval.formats.office import whole_file
 from unified_flow.retrieval.formats.table import table_lines
 
@@ -29,7 +29,7 @@ _HEADING = re.compile(r"heading ([1-9])\Z|title\Z", re.IGNORECASE)
 Notes = dict[tuple[str, str], str]  # the text of each by its kind and number
 
 
-def word_parts(data: bytes) -> Iterator[Part]:
+def word_sections(data: bytes) -> Iterator[Section]:
     """What headers and footers say comes once, at the end."""
     import docx
 
@@ -44,23 +44,19 @@ def word_parts(data: bytes) -> Iterator[Part]:
             for note in root
         }
     names = {style.style_id: style.name or "" for style in document.styles}
-    trail = Trail()
-    lead: tuple[str, ...] = ()
     lines: list[str] = []
+    headings: list[Heading] = []
     for block in blocks:
         style = block.find(f"{_W}pPr/{_W}pStyle")
         name = names.get(style.get(f"{_W}val"), "") if style is not None else ""
         text, *below = _block_lines(block, notes)
         if (match := _HEADING.match(name)) and text:
-            yield Part(trail.titles, lines, lead)
-            trail.enter(int(match[1] or 0), text)
-            lead, lines = (text,), below
+            headings.append(Heading(text, int(match[1] or 0), len(lines), len(lines) + 1))
         elif text and name.startswith("List ") and name != "List Paragraph":
-            lines += [f"- {text}", *below[1:]]
-        else:
-            lines += [text, *below]
-    yield Part(trail.titles, lines, lead)
-    yield Part((), list(dict.fromkeys(line for root in margins for line in _lines(root, notes))))
+            text, below = f"- {text}", below[1:]
+        lines += [text, *below]
+    yield from outlined(lines, headings, of_file=False)
+    yield Section((), list(dict.fromkeys(line for root in margins for line in _lines(root, notes))))
 
 
 def _related(document: Any, kind: str) -> Iterator[Any]:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from unified_flow.errors import ConfigError, PageUnusableError
-from unified_flow.lib.sandbox import Part, SandboxLimits, UnusableError
+from unified_flow.lib.sandbox import SandboxLimits, Section, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.threads import in_daemon_thread
 from unified_flow.retrieval.formats import html
@@ -141,7 +141,7 @@ async def page_text(
 
 def _converter_of(url: str, media: Media) -> str:
     if media.is_html:
-        return f"{html.__name__}:html_parts"
+        return f"{html.__name__}:html_sections"
     extension = mimetypes.guess_extension(media.type) or ""
     if not convertible(extension):
         raise PageUnusableError(f"{url} is {media.type[:80]}, which holds no text", url=url)
@@ -150,10 +150,10 @@ def _converter_of(url: str, media: Media) -> str:
     return converter_of(extension)
 
 
-async def _converted(function: str, url: str, body: bytes, policy: FetchPolicy) -> list[Part]:
+async def _converted(function: str, url: str, body: bytes, policy: FetchPolicy) -> list[Section]:
     converter = Converter(SandboxLimits(policy.timeout_s))
 
-    def convert() -> list[Part]:
+    def convert() -> list[Section]:
         with converter:
             return converter.convert(function, body)
 
