@@ -16,11 +16,10 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.lib.threads import wait_for
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resume import housekeeping
-from unified_flow.resume.replay.recording import Recording, recorded
 from unified_flow.retrieval.documents import open_documents, publish
 from unified_flow.stores import shared_database, turn_store
-from unified_flow.turns.archive import TurnArchive, Unreadable
-from unified_flow.turns.events import TurnSalvaged
+from unified_flow.turns.archive import TurnArchive, Unreadable, read_turn
+from unified_flow.turns.events import AnyEvent, TurnSalvaged
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.lock import JOURNAL
@@ -190,8 +189,8 @@ class Turns:
     def page(self, turn_id: int) -> str:
         return wait_for(self.archive.page(turn_id))
 
-    def recorded(self, turn_id: int) -> Recording:
-        return wait_for(recorded(self.store, turn_id))
+    def events(self, turn_id: int) -> list[AnyEvent]:
+        return wait_for(read_turn(self.store, turn_id))[1]
 
     def salvage(self, turn_id: int) -> tuple[int, TurnSalvaged]:
         return wait_for(housekeeping.salvage(self.store, turn_id))

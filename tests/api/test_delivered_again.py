@@ -100,7 +100,7 @@ def test_a_turn_whose_server_was_killed_goes_on_in_the_other(
     shown = two[1].triage("GET", "/turns/1").json()
     assert (shown["status"], shown["saved"]) == ("answered", True)
     assert two[1].ask(**AGAIN).json() == given
-    assert replay(Turns(two[1].home).recorded(1)).same
+    assert replay(Turns(two[1].home).events(1)).same
 
 
 def test_a_turn_that_ends_its_servers_is_left_to_a_person(

@@ -26,6 +26,7 @@ from unified_flow.phases.errors import SynthesisError
 from unified_flow.resume import housekeeping, retention
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.journal_reader import JournalReader
+from unified_flow.resume.replay.replay import replay
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.turns import fold, lines, results
 from unified_flow.turns.events import VERSION
@@ -65,7 +66,9 @@ def test_a_journal_of_every_version_is_read_and_its_turn_goes_on(
     assert answered.response == "A topic is a named bus."
     assert (failed.status, failed.failure and failed.failure.phase) == ("failed", "synthesis")
     assert "synthesis failed" in archive.page(FAILED)
-    assert len(archive.recorded(ANSWERED).visits) == 9
+    replayed = replay(archive.events(ANSWERED))
+    assert replayed.same
+    assert len(replayed.visits) == 9
 
     resumed = asyncio.run(resume_turn(scripted_flow(home, docs), FAILED, ResumeRequest()))
     assert resumed.turn.response == "A topic is a named bus."
@@ -171,7 +174,7 @@ def test_what_a_newer_version_wrote_is_told_as_such_and_left_alone(
     queue = flow.services.queue
     for use in (
         lambda: archive.require(1),
-        lambda: archive.recorded(1),
+        lambda: archive.events(1),
         lambda: asyncio.run(resume_turn(flow, 1, ResumeRequest(note="mended"))),
         lambda: raised(asyncio.run(housekeeping.abandon(archive.store, queue, [1], ""))),
     ):

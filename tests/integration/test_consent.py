@@ -176,7 +176,7 @@ def test_a_refusal_is_said_in_the_answer_without_a_model(home: Path) -> None:
     turn = asked(flow, "use memory.create text=tea")
     assert turn.response == "memory.create was not allowed to run, so it did not."
     assert turn.abstained
-    assert replay(Turns(home).recorded(1)).same
+    assert replay(Turns(home).events(1)).same
 
 
 def test_a_planner_that_insists_on_what_was_refused_ends_in_an_answer(home: Path) -> None:

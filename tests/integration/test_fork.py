@@ -89,7 +89,7 @@ def test_everything_from_the_phase_runs_and_nothing_before_it(
     assert written(fork.sections).keys() == written(old.sections).keys()
     assert fork.sections.context_gatherer == old.sections.context_gatherer, "it is no earlier turn"
     assert files(home) == before
-    replayed = replay(Turns(home).recorded(2))
+    replayed = replay(Turns(home).events(2))
     assert replayed.same
 
 

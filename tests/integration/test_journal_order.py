@@ -44,7 +44,7 @@ def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(fold
         with suppress(RetrievalError):
             archive.load(1)
         try:
-            archive.recorded(1)
+            archive.events(1)
         except RetrievalError:
             refused += 1
     assert refused > 1

@@ -35,15 +35,14 @@ from tests.answers import (
     verdict,
 )
 from tests.servers.model_server import ModelServer, status
-from unified_flow.errors import UnifiedFlowError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
-from unified_flow.resume.replay.recording import Recording, record
 from unified_flow.resume.replay.replay import replay
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import ToolRequest
 
@@ -73,49 +72,49 @@ LOOPS: dict[str, dict[str, Any]] = {
 }
 
 
-def ran(home: Path, docs: Path, **over: Any) -> tuple[UnifiedFlow, Recording]:
+def ran(home: Path, docs: Path, **over: Any) -> tuple[UnifiedFlow, list[AnyEvent]]:
     flow = scripted_flow(home, docs, **over)
     with suppress(PhaseError):
         asyncio.run(flow.process("s", QUESTION))
-    return flow, recording_of(home)
+    return flow, journal_of(home)
 
 
-def recording_of(home: Path) -> Recording:
-    return Turns(home).recorded(1)
+def journal_of(home: Path) -> list[AnyEvent]:
+    return Turns(home).events(1)
 
 
 @both_homes
 @every_phase_by_model
 @pytest.mark.parametrize("loop", LOOPS)
 def test_the_same_again(loop: str, home: Path, docs: Path) -> None:
-    flow, recording = ran(home, docs, **LOOPS[loop])
+    flow, journal = ran(home, docs, **LOOPS[loop])
     before = {path: path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
-    again = replay(recording, real=flow.services)
+    again = replay(journal, real=flow.services)
     assert again.same
     assert not any(visit.asked_otherwise for visit in again.visits), again
-    assert replay(recording).same
+    assert replay(journal).same
     after = {path: path.stat().st_mtime_ns for path in home.rglob("*") if path.is_file()}
     assert after == before, "a replay leaves no trace"
 
 
 def test_a_replay_has_the_settings_of_the_flow(home: Path, docs: Path) -> None:
     """Here, that the model decides what rules decide by default."""
-    flow, recording = ran(home, docs)
-    assert replay(recording, real=flow.services).same
+    flow, journal = ran(home, docs)
+    assert replay(journal, real=flow.services).same
 
 
 def test_replays_in_threads_leave_the_logger_as_it_was(
     home: Path, docs: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The failures that are played are nobody's news; those of others are."""
-    _, recording = ran(home, docs, **LOOPS["model down"])
+    _, journal = ran(home, docs, **LOOPS["model down"])
     caplog.clear()
     logger = logging.getLogger("unified_flow")
     together = threading.Barrier(4)
 
     def again(_: int) -> bool:
         together.wait()
-        return replay(recording).same
+        return replay(journal).same
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(again, range(4))) == [True] * 4
@@ -139,7 +138,7 @@ def test_without_network(
         raise AssertionError("a replay connects to nothing")
 
     monkeypatch.setattr(socket.socket, "connect", refused)
-    assert replay(recording_of(home)).same
+    assert replay(journal_of(home)).same
 
 
 @both_homes
@@ -147,9 +146,8 @@ def test_a_turn_that_was_resumed_replays_as_it_ended(home: Path, docs: Path) -> 
     ran(home, docs, synthesis=RuntimeError("down"))
     flow = scripted_flow(home, docs, planner=[SEARCH, COMPLETE])
     asyncio.run(resume_turn(flow, 1, ResumeRequest(from_phase="coordinator")))
-    recording = recording_of(home)
-    assert recording.failed is None
-    replayed = replay(recording)
+    replayed = replay(journal_of(home))
+    assert replayed.failure is None
     assert replayed.same
     assert [visit.phase for visit in replayed.visits].count("save") == 1
 
@@ -185,9 +183,7 @@ def test_an_edited_turn_replays_as_it_ended(how: str, home: Path, docs: Path) ->
         flow = scripted_flow(home, docs, planner=plans)
         resumed = asyncio.run(resume_turn(flow, 1, wanted))
         assert resumed.turn.status == "answered"
-    recording = recording_of(home)
-    assert recording.question == QUESTION
-    again = replay(recording, real=flow.services)
+    again = replay(journal_of(home), real=flow.services)
     assert again.same, again
     assert not any(visit.asked_otherwise for visit in again.visits), again
 
@@ -198,10 +194,9 @@ def test_a_limit_reached_again_after_a_resumption_is_reached_in_the_replay(
 ) -> None:
     ran(home, docs, planner=SEARCH)
     asyncio.run(resume_turn(scripted_flow(home, docs, planner=SEARCH), 1, ResumeRequest()))
-    recording = recording_of(home)
-    planned = [v for v in recording.visits if v.phase == "planner" and v.completed]
-    assert len(planned) == 10
-    assert replay(recording).same
+    again = replay(journal_of(home))
+    assert [visit.phase for visit in again.visits].count("planner") == 10 + 1
+    assert again.same
 
 
 def test_a_limit_of_its_own_configuration_is_played_whatever_its_error_says(
@@ -212,9 +207,7 @@ def test_a_limit_of_its_own_configuration_is_played_whatever_its_error_says(
     events = list(read(home / "shared_state/turns/turn_000001"))
     said = {"error_message": "said in other words"}
     reworded = [e.model_copy(update=said) if e.event == "phase_failed" else e for e in events]
-    recording = record(reworded)
-    assert recording.limits == {"planning_loop": 2}
-    again = replay(recording)
+    again = replay(reworded)
     assert again.failure is not None
     assert again.failure.error_type == "LoopLimitError"
     assert sum(visit.phase == "planner" and visit.same for visit in again.visits) == 3
@@ -236,8 +229,7 @@ def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None
     assert isinstance(model, ScriptedModel)
     told = model.calls[0].sections.history
     assert [(prior.turn_id, prior.question) for prior in told] == [(1, "What is a service?")]
-    recording = record(read(home / "shared_state/turns/turn_000003"))
-    replayed = replay(recording, real=flow.services)
+    replayed = replay(Turns(home).events(3), real=flow.services)
     assert replayed.same
     assert not replayed.visits[0].asked_otherwise
     again = scripted_flow(home, docs)
@@ -249,14 +241,14 @@ def test_what_the_session_knew_is_in_the_journal(home: Path, docs: Path) -> None
 
 @both_homes
 def test_another_result_is_another_result(home: Path, docs: Path) -> None:
-    _, recording = ran(home, docs)
-    visits = [
-        v.model_copy(update={"output": {**v.output, "response": "another"}})
-        if v.phase == "synthesis"
-        else v
-        for v in recording.visits
-    ]
-    replayed = replay(recording.model_copy(update={"visits": tuple(visits)}))
+    _, journal = ran(home, docs)
+    said = {"reply": DRAFT.model_copy(update={"response": "another"}).model_dump_json()}
+    replayed = replay(
+        event.model_copy(update=said)
+        if event.event == "model_called" and event.phase == "synthesis"
+        else event
+        for event in journal
+    )
     assert not replayed.same
     assert [v.phase for v in replayed.visits if not v.same] == ["synthesis"]
 
@@ -317,13 +309,21 @@ def test_a_failure_as_a_test_that_fails_until_it_is_mended(
 
 def _answered(text: str, reply: str) -> str:
     """The module as it would be had the model said `reply` in synthesis."""
-    head, _, test = text.partition("\n\n\ndef test_")
+    journal = exported_journal(text)
+    (said,) = (e for e in journal if e["event"] == "model_called" and e["phase"] == "synthesis")
+    said["reply"] = reply
+    return with_journal(text, journal)
+
+
+def exported_journal(text: str) -> list[dict[str, Any]]:
     found: dict[str, Any] = {}
-    exec(head, found)
-    recording = json.loads(found["RECORDING"])
-    (failed,) = (visit for visit in recording["visits"] if visit["phase"] == "synthesis")
-    failed["replies"] = [{"text": reply}]
-    return f"{head}\nRECORDING = {json.dumps(recording)!r}\n\n\ndef test_{test}"
+    exec(text.partition("\n\n\ndef test_")[0], found)
+    return list(json.loads(found["JOURNAL"]))
+
+
+def with_journal(text: str, journal: list[dict[str, Any]]) -> str:
+    head, _, test = text.partition("\n\n\ndef test_")
+    return f"{head}\nJOURNAL = {json.dumps(journal)!r}\n\n\ndef test_{test}"
 
 
 def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -368,9 +368,3 @@ def _is_refused(home: Path) -> None:
     assert refused.returncode == 5
     assert "came from outside the flow" in refused.stderr
     assert f"interventions retry {short_id(entry['id'])}" in refused.stderr
-
-
-def test_an_older_test_that_calls_for_real_says_what_to_do_instead(home: Path, docs: Path) -> None:
-    _, recording = ran(home, docs)
-    with pytest.raises(UnifiedFlowError, match="makes no call for real"):
-        replay(recording, live=True)

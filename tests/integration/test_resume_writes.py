@@ -28,7 +28,6 @@ from tests.integration.test_at_most_once import cancelled
 from tests.servers.model_server import ModelServer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.resume.flow_resumer import FlowResumer
-from unified_flow.resume.replay.recording import record
 from unified_flow.resume.replay.replay import replay
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput
 from unified_flow.turns.journal import read
@@ -145,7 +144,7 @@ def test_what_counts_as_done_is_not_called(home: Path) -> None:
     assert lines[planned]["tools_done"] == [0]
     (result,) = next(line["output"] for line in lines[planned:] if line.get("output"))
     assert result["result"].startswith("done, as ")
-    assert replay(record(read(home / "shared_state/turns/turn_000001"))).same
+    assert replay(read(home / "shared_state/turns/turn_000001")).same
 
 
 @pytest.mark.usefixtures("cut_off")

@@ -67,7 +67,7 @@ def test_a_damaged_turn_is_kept_up_to_the_damage_and_goes_on(home: Path, docs: P
     assert (resumed.turn.status, resumed.closed) == ("answered", entry["id"])
     assert started_phases(home)[2:4] == ["context_gatherer"] * 2
     assert asked(flow) == ["planner", "planner", "synthesis", "validation"]
-    assert replay(Turns(home).recorded(1)).same
+    assert replay(Turns(home).events(1)).same
 
 
 def test_as_json(home: Path, docs: Path) -> None:

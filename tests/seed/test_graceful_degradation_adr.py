@@ -224,7 +224,7 @@ def test_the_table_under_graceful(
     assert last["intervention_id"] == entry["id"]
 
     # A replay has no time-outs, and ends where the turn did.
-    replayed = replay(Turns(home).recorded(1))
+    replayed = replay(Turns(home).events(1))
     assert replayed.same, replayed.visits
 
 

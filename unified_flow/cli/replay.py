@@ -38,16 +38,16 @@ def replay(
     """
     from unified_flow.lib.threads import wait_for
     from unified_flow.resume.lookup import load_turn, turn_named
-    from unified_flow.resume.replay.recording import recorded
     from unified_flow.resume.replay.replay import replay as play
     from unified_flow.stores import turn_store
+    from unified_flow.turns.archive import read_turn
 
     place = find_home(home)
     turn_id, _ = turn_named(place, name)
     turn = load_turn(place, turn_id)
-    recording = wait_for(recorded(turn_store(place), turn_id))
+    _, journal = wait_for(read_turn(turn_store(place), turn_id))
     with _services(turn, place) as services:
-        replayed = play(recording, real=services)
+        replayed = play(journal, real=services)
     otherwise = list(dict.fromkeys(v.phase for v in replayed.visits if v.asked_otherwise))
     if as_json:
         phases = [{"name": v.phase, "same": v.same, "what": v.what} for v in replayed.visits]

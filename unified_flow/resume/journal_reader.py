@@ -17,7 +17,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
 from unified_flow.lib.threads import wait_for
 from unified_flow.stores import turn_store
-from unified_flow.turns.archive import TurnArchive
+from unified_flow.turns.archive import TurnArchive, read_turn
 from unified_flow.turns.events import (
     AnyEvent,
     HistoryRead,
@@ -54,11 +54,10 @@ class JournalReader(TurnReader):
     def as_pytest(self, entry: Entry, home: Path) -> str:
         """The failure of the entry's turn as a test. Raises QueueError if it cannot be one."""
         from unified_flow.resume.replay.export import NotReplayableError, as_test
-        from unified_flow.resume.replay.recording import recorded
 
         turns, turn_id = turn_store(home), entry["turn_id"]
         try:
-            return as_test(wait_for(recorded(turns, turn_id)), entry["id"])
+            return as_test(wait_for(read_turn(turns, turn_id))[1], entry["id"])
         except FileNotFoundError as exc:
             raise NotFoundError(f"there is no turn {turn_id} in {turns.place()}") from exc
         except (NotReplayableError, RetrievalError) as exc:

@@ -1,30 +1,36 @@
-"""A recorded turn runs again, and is compared with how it went then.
+"""A turn again, from its journal: each visit of a phase runs from where the turn stood then, and is
+compared with how it went.
 
-Nothing is written, and nothing is asked of models, tools or stores (`played_turn.py`).
+It leaves out visits that a person went back behind, and failed or interrupted ones that were
+resumed. Nothing is written, and nothing is asked of models, tools or stores (`played_visit.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from interventions.secrets.redaction import redact_text
+from unified_flow.config.tables import Limits
 from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
-from unified_flow.errors import UnifiedFlowError
-from unified_flow.resume.replay.played_turn import (
+from unified_flow.errors import wire_name
+from unified_flow.resume.replay.played_visit import (
+    LIMIT_REACHED,
     DivergedError,
-    PlayedTurn,
+    PlayedVisit,
     RecordedFailureError,
+    RecordedVisit,
 )
-from unified_flow.resume.replay.recording import RecordedFailure, RecordedVisit, Recording
+from unified_flow.turns.events import AnyEvent
+from unified_flow.turns.fold import apply
+from unified_flow.turns.turn import Turn
 
 DIVERGED = DivergedError.__name__
-RECORDED = RecordedFailureError.__name__
 
 
 @dataclass(frozen=True)
@@ -38,114 +44,107 @@ class VisitComparison:
 
 
 @dataclass(frozen=True)
+class PlayedFailure:
+    """How the visit that failed then fails now. Redacted. `from_outside`: it came from a model, a
+    tool or a store, and could only be repeated."""
+
+    phase: str
+    error_type: str
+    message: str
+    from_outside: bool
+
+
+@dataclass(frozen=True)
 class ReplayResult:
-    """`failure` is how it ends now, if a phase fails. `further` are phases that completed more
-    often than in the recording."""
+    """`failure` is None if no phase failed then, and where its cause is mended: the phase completes
+    now, or the flow goes another way. A visit that asks for what was not recorded proves
+    nothing."""
 
     visits: tuple[VisitComparison, ...]
-    failure: RecordedFailure | None
-    further: frozenset[str] = frozenset()
+    failure: PlayedFailure | None = None
 
     @property
     def same(self) -> bool:
         return all(visit.same for visit in self.visits)
 
-    @property
-    def from_outside(self) -> bool:
-        """The failure came from a model, a tool or a store, and could only be repeated."""
-        return self.failure is not None and self.failure.error_type == RECORDED
 
-    def fails_in(self, phase: str) -> bool:
-        """It still fails there, and not for lack of a recorded answer: the flow is not mended."""
-        failed = self.failure
-        return failed is not None and failed.phase == phase and failed.error_type != DIVERGED
-
-    def gets_past(self, phase: str) -> bool:
-        """The failure in `phase` is mended: the phase completes, or the flow goes another way. A
-        replay that asks for an unrecorded answer before it gets there proves nothing."""
-        if phase in self.further or self.failure is None:
-            return True
-        return self.failure.phase != phase and all(visit.same for visit in self.visits[:-1])
+def replay(journal: Iterable[AnyEvent], *, real: Services | None = None) -> ReplayResult:
+    """`real` gives today's recipes, limits, tools' descriptions and history; without it only the
+    answers are the same, and a limit that was reached."""
+    return asyncio.run(_replayed(journal, real))
 
 
-def replay(
-    recording: Recording, *, real: Services | None = None, live: bool = False
-) -> ReplayResult:
-    """Run the turn again. `real` gives the recipes, the tools' descriptions and the history;
-    without it only the answers are the same. `live` is refused: with it, tests that version 0.1
-    exported made the failed call for real."""
-    if live:
-        raise UnifiedFlowError(
-            "a replay plays what was recorded, and makes no call for real",
-            hint="to see whether what failed from outside is mended: interventions retry ID",
-        )
-    played = asyncio.run(_played(recording, real))
-    return _compared(recording, played.visits, played.failure, prompts=real is not None)
+async def _replayed(journal: Iterable[AnyEvent], real: Services | None) -> ReplayResult:
+    turn, visits = _recorded(journal)
+    reached = turn.failure.limit if turn.failure else None
+    then = Limits().model_copy(update={reached.loop: reached.limit} if reached else {})
+    limits = real.settings.limits if real is not None else then
+    compared, failure = list[VisitComparison](), None
+    for visit, ended in zip(visits, turn.visits, strict=True):
+        stopped = visit is visits[-1] and ended.status in ("running", "interrupted")
+        failed = visit is visits[-1] and turn.failure is not None
+        if stopped or failed or ended.status == "completed":
+            comparison, failure = await _compared(visit, limits, real)
+            compared.append(comparison)
+    step = next_step(turn, limits)
+    if turn.status in ("answered", "clarify") and turn.failure is None and isinstance(step, Step):
+        compared.append(VisitComparison(step.phase, same=False, what="did not run then"))
+    return ReplayResult(tuple(compared), failure if turn.failure else None)
 
 
-async def _played(recording: Recording, real: Services | None) -> PlayedTurn:
-    played = PlayedTurn(recording, real)
-    while played.failure is None:
-        for resumption in recording.resumptions:
-            if resumption.after == len(played.visits):
-                played.resume(resumption)
-        step = next_step(played.turn, played.limits)
-        if not isinstance(step, Step):
-            break
-        await played.run(step)
-    return played
+def _recorded(journal: Iterable[AnyEvent]) -> tuple[Turn, list[RecordedVisit]]:
+    """The turn at its end, and what happened in each of its `visits`."""
+    turn, visits = Turn(), list[RecordedVisit]()
+    for event in journal:
+        before, turn = turn, apply(turn, event)
+        if len(turn.visits) > len(before.visits):
+            visits.append(RecordedVisit(turn.visits[-1].phase, before))
+        if visits:
+            visits[-1].events.append(event)
+    return turn, visits
 
 
-def _compared(
-    recording: Recording,
-    now: Sequence[RecordedVisit],
-    failure: RecordedFailure | None,
-    *,
-    prompts: bool,
-) -> ReplayResult:
-    then = [visit for visit in recording.visits if visit.completed]
-    compared = []
-    for place in range(max(len(then), len(now))):
-        if place >= len(now):
-            compared.append(VisitComparison(then[place].phase, same=False, what="not reached"))
-            continue
-        visit = now[place]
-        if place >= len(then) and recording.unfinished:
-            break
-        if place >= len(then) or then[place].phase != visit.phase:
-            compared.append(VisitComparison(visit.phase, same=False, what="did not run then"))
-            break
-        same = _comparable(then[place].output) == _comparable(visit.output)
-        before, asked = _requests(then[place]), _requests(visit)
-        what, otherwise = "the same" if same else "different", prompts and before != asked
-        compared.append(VisitComparison(visit.phase, same, what, asked_otherwise=otherwise))
-    compared += _failures(recording, failure)
-    further = frozenset(Counter(v.phase for v in now) - Counter(v.phase for v in then))
-    return ReplayResult(tuple(compared), failure, further)
+async def _compared(
+    visit: RecordedVisit, limits: Limits, real: Services | None
+) -> tuple[VisitComparison, PlayedFailure | None]:
+    """The visit then and now, and how it fails now, if it does."""
+    step = next_step(visit.before, limits)
+    if not isinstance(step, Step) or step.phase != visit.phase:
+        return VisitComparison(visit.phase, same=False, what="not reached"), None
+    played = PlayedVisit(visit, limits, real)
+    output, failure, otherwise = None, None, False
+    try:
+        if step.limit is not None:
+            raise step.limit
+        output = await played.run()
+        asked = [call.request_digest for call in visit.model_calls]
+        otherwise = real is not None and visit.output is not None and asked != played.requests
+    except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
+        outside, said = isinstance(exc, RecordedFailureError), redact_text(str(exc))
+        failure = PlayedFailure(visit.phase, wire_name(exc), said, outside)
+    same, what = _difference(visit, output, failure)
+    return VisitComparison(visit.phase, same, what, asked_otherwise=otherwise), failure
 
 
-def _requests(visit: RecordedVisit) -> list[str]:
-    return [reply.request_digest for reply in visit.replies]
-
-
-def _failures(recording: Recording, now: RecordedFailure | None) -> list[VisitComparison]:
-    then = recording.failed
-    if then is None and now is None:
-        return []
-    if recording.unfinished and now is not None and now.error_type == DIVERGED:
-        return [
-            VisitComparison(now.phase, same=True, what="was stopped here, so nothing more is known")
-        ]
-    if now is None:
-        assert then is not None
-        return [VisitComparison(then.phase, same=False, what="failed then, and does not now")]
-    if then is None:
-        return [VisitComparison(now.phase, same=False, what=f"fails now: {now.message}")]
-    recorded = now.error_type == RECORDED and now.phase == then.phase
-    again = (then.phase, then.error_type, then.message) == (now.phase, now.error_type, now.message)
-    same = recorded or again or (then.limit and now.limit and then.phase == now.phase)
-    what = "fails the same way" if same else f"fails otherwise: {now.error_type}: {now.message}"
-    return [VisitComparison(now.phase, same=same, what=what)]
+def _difference(
+    visit: RecordedVisit, output: Any, failure: PlayedFailure | None
+) -> tuple[bool, str]:
+    """Whether the visit goes as it went then, and in words."""
+    then = visit.failure
+    if then is not None and failure is not None:
+        now = failure.error_type
+        again = (then.error_type, then.error_message) == (now, failure.message)
+        if failure.from_outside or again or {then.error_type, now} <= LIMIT_REACHED:
+            return True, "fails the same way"
+        return False, f"fails otherwise: {now}: {failure.message}"
+    if then is not None:
+        return False, "failed then, and does not now"
+    if visit.output is None and (failure is None or failure.error_type == DIVERGED):
+        return True, "was stopped here, so nothing more is known"
+    if failure is not None:
+        return False, f"fails now: {failure.message}"
+    same = _comparable(visit.output) == _comparable(output)
+    return same, "the same" if same else "different"
 
 
 def _comparable(output: Any) -> Any:
