@@ -43,8 +43,8 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from interventions.settings import Limits, QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
+from interventions.storage.file_history import FileHistory
 from interventions.storage.file_store import store_at
-from interventions.storage.history import History
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import Admission, FailureLog, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
@@ -96,7 +96,7 @@ class InterventionQueue:
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = store_at(place) if store is None else store
         self.failures: FailureLog = (
-            self.store if isinstance(self.store, FailureLog) else History(place)
+            self.store if isinstance(self.store, FailureLog) else FileHistory(place)
         )
 
     def put(self, request: InterventionRequest) -> Admission:
@@ -284,8 +284,9 @@ class InterventionQueue:
         failures = self.failures.failures_since(since, window.step)
         found = trends(failures, archived, entries, window, now)
         for cause in found["causes"]:
-            latest = self.failures.latest_failure(cause["fingerprint"]) or {}
-            cause["sample"] = one_line(f"{latest.get('error_type')}: {latest.get('error_message')}")
+            cause["sample"] = one_line(
+                ": ".join(self.failures.latest_failure(cause["fingerprint"]))
+            )
         return found
 
     def _find(self, current: Iterable[Entry], wanted: str) -> Entry:

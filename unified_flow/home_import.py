@@ -238,7 +238,7 @@ def _add_turns(session: Connection, turns: TurnStore) -> None:
 def _add_queue(session: Connection, source: Path, queue: FileStore | QueueStore) -> None:
     write_state(session, QueueState(), queue.read())
     add_archived(session, reversed(list(queue.archived_closed())))
-    add_failures(session, [(line, line) for line in _failures(source, queue)])
+    add_failures(session, _failures(source, queue))
     add_transitions(session, list(queue.journal())[::-1])
 
 

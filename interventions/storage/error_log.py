@@ -29,7 +29,7 @@ ADDED = ("logged_at", "admission", "intervention_id", "reason", "detail", "event
 def log_line(result: PutResult, letter: str = "") -> LogLine:
     """The failure as it stands in `logs/errors/YYYY-MM-DD.jsonl`."""
     now = utc_now()
-    fields = _fields(result.admission, to_text(now))
+    fields = {"logged_at": to_text(now), **result.admission.fields}
     if result.event:
         fields["event"] = result.event
     if letter:
@@ -59,7 +59,7 @@ def log_failures(home: Path, lines: Iterable[LogLine], *, again: bool = False) -
 def log_emergency(home: Path, failure: Entry, admission: Admission) -> None:
     """One line of the emergency log, durable; failing that, of stderr, and of the emergency log
     once this process can write it. Never raises."""
-    _log_emergency(home, {**failure, **_fields(admission, to_text(utc_now()))})
+    _log_emergency(home, {**failure, "logged_at": to_text(utc_now()), **admission.fields})
 
 
 def _log_emergency(home: Path, line: dict[str, Any]) -> None:
@@ -72,9 +72,3 @@ def _log_emergency(home: Path, line: dict[str, Any]) -> None:
         with suppress(OSError, ValueError):
             sys.stderr.write(json.dumps(line, ensure_ascii=True) + "\n")
             sys.stderr.flush()
-
-
-def _fields(admission: Admission, logged_at: str) -> dict[str, Any]:
-    kind = {"admission": str(admission.kind), "intervention_id": admission.intervention_id}
-    why = {"reason": admission.reason, "detail": admission.detail}
-    return {"logged_at": logged_at, **kind, **why}

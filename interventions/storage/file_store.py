@@ -21,8 +21,8 @@ from interventions.entry import Entry, Transition, short_ids
 from interventions.settings import Limits, RetentionSettings, SharedSettings, settings_of
 from interventions.storage import jsonl, queue_file
 from interventions.storage.error_log import log_failures, log_line
+from interventions.storage.file_history import FileHistory
 from interventions.storage.group_commit import Letter, claim_letters, is_waiting, remove_letters
-from interventions.storage.history import History
 from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import QueueState, storage_error, with_all_turns
 from interventions.storage.store import Admit, PutResult, Store, Transaction
@@ -55,7 +55,7 @@ def store_at(home: Path) -> Store:
     raise errors.SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")
 
 
-class FileStore(History):
+class FileStore(FileHistory):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self._retained_at = -inf
@@ -98,7 +98,7 @@ class FileStore(History):
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
-        self.catch_up()
+        self.look_ahead()
         with self._lock.hold(timeout_s), self._work(restoring=restoring) as work:
             yield work
         if time.monotonic() - self._retained_at > RETAINED_EVERY.total_seconds():
@@ -109,7 +109,7 @@ class FileStore(History):
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
-        self.catch_up()
+        self.look_ahead(failure)
         letter = Letter(self._home, failure, limits)
         try:
             with self._lock.hold(timeout_s, letter.poll) as held:
@@ -144,14 +144,14 @@ class FileStore(History):
 
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """The lock is held for what is archived meanwhile alone."""
-        closed_before, kept, gone = self._kept(keep)
-        if not gone:
+        closed_before = self.closed_before(keep)
+        if not (gone := self.archived_count(closed_before)):
             return 0
         fd, temporary = places.open_temporary(self._archive)
         try:
             with os.fdopen(fd, "wb") as new, self._archive.open("rb") as old:
                 found = os.fstat(old.fileno())
-                for at, length in kept:
+                for at, length in self.archived_places(closed_before):
                     old.seek(at)
                     new.write(old.read(length) + b"\n")
                 with self._lock.hold(timeout_s):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -39,6 +39,12 @@ class Admission:
 
     def __bool__(self) -> bool:
         return self.kind is not AdmissionKind.DROPPED
+
+    @property
+    def fields(self) -> dict[str, str | None]:
+        """As a line of a log has them."""
+        kind = {"admission": str(self.kind), "intervention_id": self.intervention_id}
+        return {**kind, "reason": self.reason, "detail": self.detail}
 
 
 class EntryFigures(NamedTuple):
@@ -197,8 +203,8 @@ class FailureLog(Protocol):
 
     def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]: ...
 
-    def latest_failure(self, fingerprint: str) -> Mapping[str, Any] | None:
-        """What was put last with this fingerprint, with at least its error type and message."""
+    def latest_failure(self, fingerprint: str) -> tuple[str, str]:
+        """Error type and message of what was put last with this fingerprint."""
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         """How many failures were dropped and are in no entry, and their lines, the oldest critical

@@ -35,7 +35,6 @@ from unified_flow.shared.queue_history import (
     add_archived,
     add_failures,
     add_transitions,
-    outcome,
 )
 from unified_flow.shared.stored_text import encoded, storable
 
@@ -125,7 +124,7 @@ class QueueStore(QueueHistory):
         with self._exclusive(timeout_s, failure) as work:
             result = admit(work, failure, limits, self)
             with self._reading() as connection:
-                add_failures(connection, [(result.failure, outcome(result.admission))])
+                add_failures(connection, [{**result.failure, **result.admission.fields}])
         log_failures(self._home, [log_line(result)])
         return result
 
