@@ -54,6 +54,9 @@ CHINESE = "货船每天早上七点从码头出发。\n船票在大门旁边的�
         (JAPANESE, "cp932"),
         (JAPANESE, "euc_jp"),
         (CHINESE, "gb18030"),
+        (RUSSIAN, "utf-16-le"),
+        (CHINESE, "utf-16-be"),
+        ("The ferry leaves at seven.\n", "utf-16-le"),
         (SWEDISH, "cp1252"),
     ],
 )
@@ -71,7 +74,6 @@ def test_a_comment_in_another_script_among_code() -> None:
     ("data", "reason"),
     [
         (b"text with a \0 in it", "binary"),
-        ("A ferry without a mark".encode("utf-16-le"), "binary"),
         (bytes(range(1, 32)) * 20, "binary"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
         (("Пример текста " * 5).encode("cp866"), "unknown encoding"),

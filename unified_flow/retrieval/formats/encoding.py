@@ -22,8 +22,11 @@ _DECLARED = re.compile(rb"(?:charset|encoding|coding)[=:]\s*[\"']?([\w.-]+)")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROLS_ALLOWED = 0.01  # of the characters: terminal output and form feeds are text
 _WESTERN = "cp1252"
-# Those that are told apart: Cyrillic, Japanese and Chinese.
-_GUESSED = [_WESTERN, "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030"]
+# Those that are told apart: Cyrillic, Japanese, Chinese, and UTF-16 without a mark.
+_NARROW = (_WESTERN, "cp1251", "koi8_r", "cp932", "euc_jp", "gb18030")
+_WIDE = ("utf_16_le", "utf_16_be")
+# Where text of two bytes a letter ends a word or a line.
+_LINE = re.compile(rb"(?s).{16}(?:[ \n]\0|\0[ \n])")
 _FLAWLESS = 0.05  # of charset-normalizer's measure of disorder, 0 to 1
 _HEAD = 4096  # bytes: what is binary shows it early
 _HIGH_ALLOWED = 0.3  # of the bytes: Latin text has fewer, other scripts more
@@ -63,7 +66,10 @@ def decode(data: bytes) -> DecodedText:
         if data.startswith(mark):
             return _accepted(_strict(data[len(mark) :], encoding), encoding)
     if b"\0" in data[:_HEAD]:
-        raise UnusableError("binary")
+        wide = _recognised(data, _WIDE)
+        if wide is None or not _LINE.search(data):
+            raise UnusableError("binary")
+        return _accepted(_strict(data, wide), wide, guessed=True)
     try:
         return _accepted(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as exc:
@@ -74,18 +80,18 @@ def decode(data: bytes) -> DecodedText:
     wrong = lenient.count("\ufffd")
     if sum(character > "\x7f" for character in lenient) >= 2 * wrong:
         raise UnusableError(f"not valid UTF-8 at byte {broken.start}")
-    encoding = _recognised(data) or _WESTERN
+    encoding = _recognised(data, _NARROW) or _WESTERN
     if encoding == _WESTERN and sum(byte > 0x7F for byte in data) > len(data) * _HIGH_ALLOWED:
         raise UnusableError("text of an unknown encoding, or binary")
     return _accepted(_strict(data, encoding), encoding, guessed=True)
 
 
-def _recognised(data: bytes) -> str | None:
+def _recognised(data: bytes, among: tuple[str, ...]) -> str | None:
     """The encoding whose text is nearly flawless, and more so or more like a language than in any
     other."""
     from charset_normalizer import from_bytes  # 30 ms, and most files are UTF-8
 
-    matches = from_bytes(data, cp_isolation=_GUESSED)
+    matches = from_bytes(data, cp_isolation=list(among))
     found = [(each.chaos, -each.coherence, each.encoding) for each in matches]
     best, *others = sorted(found) or [(1.0, 0.0, "")]
     if best[0] > _FLAWLESS or any(each[:2] == best[:2] for each in others):
