@@ -14,6 +14,7 @@ from interventions import InterventionQueue
 from interventions.home import find_home, state_folder
 from interventions.queue import queue_at
 from interventions.settings import NotificationSettings, QueueSettings, settings_of
+from unified_flow.config import allowed_addresses
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
@@ -26,7 +27,6 @@ from unified_flow.models import Model
 from unified_flow.models.registry import ModelRegistry
 from unified_flow.policies import FailFast, Graceful, Policy, Silent
 from unified_flow.retrieval.documents import Documents, documents_of
-from unified_flow.retrieval.web_pages import fetch_policy_of
 from unified_flow.stores import (
     grant_store,
     memory_store,
@@ -136,7 +136,7 @@ def wire(
             grant_store(root),
             allow=(*settings.tools.allow, *allow_tools),
             deny=tuple(settings.tools.deny),
-            hosts=fetch_policy_of(settings.research).hosts,
+            hosts=frozenset(map(allowed_addresses.named, settings.research.hosts)),
             asker=asker,
             by=this_process().user,
         ),
@@ -254,7 +254,7 @@ def _built_in_tools(
     roots = folders_of(resolved(settings.roots) if settings.roots else docs)
     search = [doc_search(documents)] if documents is not None else []
     files = list(file_tools(roots, private, settings.documents)) if roots else []
-    research = internet_research(fetch_policy_of(settings.research))
+    research = internet_research(settings.research)
     return [*search, *files, research, CALCULATE, HUMAN_ASK, *memory_tools(memory)]
 
 

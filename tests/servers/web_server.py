@@ -22,8 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from unified_flow.config.allowed_addresses import parse_allowed
-from unified_flow.retrieval.web import FetchPolicy
+from unified_flow.config.tables import ResearchSettings
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,9 @@ class WebServer:
     def url(self, path: str = "/", host: str | None = None) -> str:
         return f"{'https' if self.tls else 'http'}://{host or self.host}:{self.port}{path}"
 
-    def policy(self, **changes: Any) -> FetchPolicy:
-        allowed = (parse_allowed(f"{self.host}:{self.port}"), *changes.pop("allow_private", ()))
-        return FetchPolicy(allow_private=allowed, **changes)
+    def policy(self, **changes: Any) -> ResearchSettings:
+        allowed = [f"{self.host}:{self.port}", *changes.pop("allow_private", ())]
+        return ResearchSettings(allow_private=allowed, **changes)
 
 
 class _Server(ThreadingHTTPServer):

@@ -30,7 +30,7 @@ from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_reader import IndexReader, Search
 from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.retrieval.index_writer import IndexReport, Progress
-from unified_flow.retrieval.web_pages import fetch_policy_of, page_fetcher
+from unified_flow.retrieval.web_pages import page_fetcher
 from unified_flow.turns.passage import Passage
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def documents_of(
     options = UpdateOptions(
         exclude=frozenset([state_folder(home), home / "logs"]),
         reading=settings.documents,
-        fetch=page_fetcher(fetch_policy_of(settings.research)),
+        fetch=page_fetcher(settings.research),
     )
     return Documents(index, roots, options, _hybrid_search(index, settings))
 

@@ -115,16 +115,14 @@ class Index:
             if not report.chunks:
                 store.delete_if_new(self.path)
         self._roots = roots
-        self._forget_statistics()
+        self.close()  # what the reader has learnt is of other roots
         return report
 
     def forget(self, paths: Iterable[Path | str]) -> int:
         """Takes roots out, whether or not they are there; how many files went with them. Raises
         RetrievalError for a root that the index does not have."""
         with self._writing() as connection:
-            removed = forget_roots(connection, [without_links(path) for path in paths])
-        self._forget_statistics()
-        return removed
+            return forget_roots(connection, [without_links(path) for path in paths])
 
     def _refresh_files(
         self, roots: Sequence[Root] | None, options: UpdateOptions, progress: Progress | None
@@ -247,7 +245,7 @@ class Index:
     def _learn(self, reader: IndexReader) -> None:
         now = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         if now == reader.data_version:
-            return
+            return  # nobody has written since
         if store.is_new(reader.connection):
             raise RetrievalError(
                 f"The document index {self.path} is empty: indexing never completed",
@@ -260,11 +258,6 @@ class Index:
             )
         reader.learn(self._roots)
         reader.data_version = now
-
-    def _forget_statistics(self) -> None:
-        with self._lock:
-            if self._reader is not None:
-                self._reader.data_version = -1
 
     def _hint(self, roots: Sequence[Root] | None) -> str:
         return f"Build it anew: unified-flow index --rebuild {self._shell_roots(roots)}"

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from unified_flow.config.allowed_addresses import named, parse_allowed
 from unified_flow.config.tables import DocumentSettings, ResearchSettings
 from unified_flow.errors import PageUnusableError, UnifiedFlowError
 from unified_flow.lib.printable import printable
@@ -17,25 +16,14 @@ from unified_flow.retrieval import store
 from unified_flow.retrieval.discovery import Discovery, FoundFile, Stamp
 from unified_flow.retrieval.index_reader import IndexReader
 from unified_flow.retrieval.index_writer import IndexWriter
-from unified_flow.retrieval.web import FetchPolicy, Page
+from unified_flow.retrieval.web import Page
 from unified_flow.turns.passage import Passage
 
 Fetch = Callable[[str], Page]
 """Raises UnifiedFlowError for a page that cannot be had."""
 
 
-def fetch_policy_of(settings: ResearchSettings) -> FetchPolicy:
-    return FetchPolicy(
-        timeout_s=settings.timeout_s,
-        max_bytes=settings.max_bytes,
-        max_redirects=settings.max_redirects,
-        ports=frozenset(settings.ports),
-        hosts=frozenset(map(named, settings.hosts)),
-        allow_private=tuple(map(parse_allowed, settings.allow_private)),
-    )
-
-
-def page_fetcher(policy: FetchPolicy) -> Fetch:
+def page_fetcher(settings: ResearchSettings) -> Fetch:
     """Fetches for the index, which is not asynchronous, whether or not a loop is running here.
 
     Loads what it needs with the first page.
@@ -47,7 +35,7 @@ def page_fetcher(policy: FetchPolicy) -> Fetch:
         from unified_flow.retrieval.web.fetch import fetch
 
         try:
-            return wait_for(fetch(url, policy))
+            return wait_for(fetch(url, settings))
         except httpx.HTTPError as exc:
             raise PageUnusableError(str(exc), url=url, hint=getattr(exc, "hint", None)) from exc
 

@@ -9,8 +9,8 @@ import pytest
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from tests.unit.tools.running import run
+from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import AddressRefusedError, CaptchaError, ToolArgumentError
-from unified_flow.retrieval.web import FetchPolicy
 from unified_flow.tools import Access, ToolOutput
 from unified_flow.tools.builtin.internet_research import internet_research
 from unified_flow.tools.toolbox import Toolbox
@@ -71,11 +71,11 @@ def test_the_same_page_is_fetched_once() -> None:
 @pytest.mark.parametrize("urls", [[], ["http://x/"] * 6, "http://x/", [""], ["http://x/" * 400]])
 def test_bad_arguments(urls: object) -> None:
     with pytest.raises(ToolArgumentError):
-        run(Toolbox([internet_research(FetchPolicy())]), "internet.research", urls=urls)
+        run(Toolbox([internet_research(ResearchSettings())]), "internet.research", urls=urls)
 
 
 def test_it_uses_the_network_and_no_private_address() -> None:
-    tool = internet_research(FetchPolicy())
+    tool = internet_research(ResearchSettings())
     assert tool.access == {Access.NETWORK}
     with WebServer({"/": site.html(BREAD)}) as server, pytest.raises(AddressRefusedError):
         run(Toolbox([tool]), "internet.research", urls=[server.url()])

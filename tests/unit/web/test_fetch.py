@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ import trustme
 
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
-from unified_flow.config.allowed_addresses import parse_allowed
+from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import (
     AddressRefusedError,
     CaptchaError,
@@ -21,19 +21,21 @@ from unified_flow.errors import (
     PageTimeoutError,
     PageUnusableError,
 )
-from unified_flow.retrieval.web import FetchPolicy, Page
-from unified_flow.retrieval.web.fetch import fetch
+from unified_flow.retrieval.web import Page
+from unified_flow.retrieval.web.fetch import Network, fetch, system_resolver
+
+Resolver = Callable[[str, int], Sequence[str]]
 
 ARTICLE = "<main><h1>Robots</h1><p>" + "A topic is a named bus. " * 20 + "</p></main>"
 
 
-def get(url: str, policy: FetchPolicy) -> Page:
-    return asyncio.run(fetch(url, policy))
+def get(url: str, policy: ResearchSettings, resolve: Resolver = system_resolver) -> Page:
+    return asyncio.run(fetch(url, policy, network=Network(resolve)))
 
 
-def failure(url: str, policy: FetchPolicy) -> PageError:
+def failure(url: str, policy: ResearchSettings, resolve: Resolver = system_resolver) -> PageError:
     with pytest.raises(PageError) as caught:
-        get(url, policy)
+        get(url, policy, resolve)
     return caught.value
 
 
@@ -130,7 +132,7 @@ def test_a_redirect_to_a_private_address_is_not_followed() -> None:
         WebServer({"/": site.html("secret")}, host="127.0.0.2") as private,
         WebServer({"/": site.redirect(private.url())}) as server,
     ):
-        error = failure(server.url(), server.policy(ports=frozenset({80, private.port})))
+        error = failure(server.url(), server.policy(ports=[80, private.port]))
     assert isinstance(error, AddressRefusedError)
     assert error.url == private.url()
     assert private.asked == []
@@ -161,7 +163,7 @@ def test_no_address_for_a_page(url: str) -> None:
     def never(host: str, port: int) -> Sequence[str]:
         raise AssertionError("nothing is to be resolved")
 
-    error = failure(url, FetchPolicy(resolve=never))
+    error = failure(url, ResearchSettings(), never)
     assert isinstance(error, AddressRefusedError)
     assert "pass@" not in f"{error} {error.hint} {error.url}"
 
@@ -172,7 +174,7 @@ def test_no_address_for_a_page(url: str) -> None:
 )
 def test_no_way_to_write_it_reaches_loopback(host: str) -> None:
     with WebServer({"/": site.html("secret")}) as server:
-        policy = FetchPolicy(ports=frozenset({server.port}))
+        policy = ResearchSettings(ports=[server.port])
         with pytest.raises((AddressRefusedError, httpx.ConnectError)):
             get(f"http://{host}:{server.port}/", policy)
     assert server.asked == []
@@ -180,10 +182,10 @@ def test_no_way_to_write_it_reaches_loopback(host: str) -> None:
 
 def test_a_private_address_says_how_it_can_be_allowed() -> None:
     with WebServer({"/": site.html(ARTICLE)}) as server:
-        error = failure(server.url(), FetchPolicy(ports=frozenset({server.port})))
+        error = failure(server.url(), ResearchSettings(ports=[server.port]))
         assert "127.0.0.1 is loopback" in str(error)
         assert f'allow_private = ["127.0.0.1:{server.port}"]' in str(error.hint)
-        allowed = FetchPolicy(allow_private=(parse_allowed(f"127.0.0.1:{server.port}"),))
+        allowed = ResearchSettings(allow_private=[f"127.0.0.1:{server.port}"])
         assert get(server.url(), allowed).text
 
 
@@ -206,7 +208,7 @@ def test_dns_that_changes_between_the_check_and_the_use() -> None:
         WebServer({"/": site.html("secret")}, host="127.0.0.2", port=good.port) as private,
     ):
         resolver = Changing([good.host], [private.host])
-        page = get(good.url(host="rebinding.example"), good.policy(resolve=resolver))
+        page = get(good.url(host="rebinding.example"), good.policy(), resolver)
     assert page.text.startswith("# Robots")
     assert resolver.asked == ["rebinding.example"]
     assert good.requests[0].headers["Host"] == f"rebinding.example:{good.port}"
@@ -219,7 +221,7 @@ def test_dns_that_changes_between_two_hops() -> None:
         WebServer({"/secret": site.html("x")}, host="127.0.0.2", port=good.port) as private,
     ):
         resolver = Changing([good.host], [private.host])
-        error = failure(good.url(host="rebinding.example"), good.policy(resolve=resolver))
+        error = failure(good.url(host="rebinding.example"), good.policy(), resolver)
     assert isinstance(error, AddressRefusedError)
     assert resolver.asked == ["rebinding.example"] * 2
     assert private.asked == []
@@ -231,17 +233,15 @@ def test_a_name_with_a_private_address_among_others_is_not_asked_at_all() -> Non
         WebServer({"/": site.html("x")}, host="127.0.0.2", port=good.port) as private,
     ):
         resolver = Changing([good.host, private.host])
-        failure(good.url(host="trap.example"), good.policy(resolve=resolver))
+        failure(good.url(host="trap.example"), good.policy(), resolver)
     assert good.asked == private.asked == []
 
 
 def test_the_next_address_is_tried_when_nobody_listens() -> None:
     with WebServer({"/": site.html(ARTICLE)}) as server:
         resolver = Changing(["127.0.0.3", server.host])
-        policy = server.policy(
-            resolve=resolver, allow_private=(parse_allowed(f"127.0.0.3:{server.port}"),)
-        )
-        assert get(server.url(host="two.example"), policy).text
+        policy = server.policy(allow_private=[f"127.0.0.3:{server.port}"])
+        assert get(server.url(host="two.example"), policy, resolver).text
 
 
 def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_a_name_that_nobody_knows() -> None:
         raise OSError(-2, "Name or service not known")
 
     with pytest.raises(httpx.ConnectError, match=r"nowhere\.example is not known"):
-        get("http://nowhere.example/", FetchPolicy(resolve=unknown))
+        get("http://nowhere.example/", ResearchSettings(), unknown)
 
 
 # How much and how long
@@ -297,7 +297,7 @@ def test_a_resolver_that_hangs_is_not_waited_for() -> None:
             server.closing.wait()
             return []
 
-        error = failure("http://slow.example/", FetchPolicy(timeout_s=0.2, resolve=hangs))
+        error = failure("http://slow.example/", ResearchSettings(timeout_s=0.2), hangs)
     assert isinstance(error, PageTimeoutError)
 
 
@@ -329,7 +329,7 @@ def test_a_status_is_an_error_with_the_name_that_was_asked(status: int) -> None:
     with WebServer({"/": site.html("<p>sorry</p>", status=status)}) as server:
         url = server.url(host="shop.example")
         with pytest.raises(httpx.HTTPStatusError) as caught:
-            get(url, server.policy(resolve=Changing([server.host])))
+            get(url, server.policy(), Changing([server.host]))
     assert caught.value.response.status_code == status
     assert url in str(caught.value)
 
@@ -370,7 +370,7 @@ def test_the_deadline_holds_while_html_is_read() -> None:
     # The comment is all that is looked at for a wall, which is quick.
     body = b"<!--" + b"x" * 600_000 + b"-->" + b"<p>words " * 400_000
 
-    async def ticks_while_fetched(url: str, policy: FetchPolicy) -> int:
+    async def ticks_while_fetched(url: str, policy: ResearchSettings) -> int:
         fetching = asyncio.ensure_future(fetch(url, policy))
         ticks = 0
         while not fetching.done():
@@ -416,17 +416,22 @@ def _trusts(authority: trustme.CA) -> ssl.SSLContext:
 def test_https_is_spoken_with_the_name_to_the_checked_address(authority: trustme.CA) -> None:
     tls = _speaks_for(authority, "good.example")
     with WebServer({"/": site.html(ARTICLE)}, tls=tls) as server:
-        policy = server.policy(resolve=Changing([server.host]), trust=lambda: _trusts(authority))
-        assert get(server.url(host="good.example"), policy).text.startswith("# Robots")
+        network = Network(Changing([server.host]), lambda: _trusts(authority))
+        good, other = (
+            fetch(server.url(host=host), server.policy(), network=network)
+            for host in ("good.example", "other.example")
+        )
+        assert asyncio.run(good).text.startswith("# Robots")
         with pytest.raises(httpx.ConnectError, match=r"certificate verify failed.*other\.example"):
-            get(server.url(host="other.example"), policy)
+            asyncio.run(other)
     assert server.asked == ["/"]
 
 
 def test_a_certificate_that_nobody_vouches_for(authority: trustme.CA) -> None:
     tls = _speaks_for(authority, "good.example")
-    with WebServer({"/": site.html(ARTICLE)}, tls=tls) as server:
-        policy = server.policy(resolve=Changing([server.host]))
-        with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
-            get(server.url(host="good.example"), policy)
+    with (
+        WebServer({"/": site.html(ARTICLE)}, tls=tls) as server,
+        pytest.raises(httpx.ConnectError, match="certificate verify failed"),
+    ):
+        get(server.url(host="good.example"), server.policy(), Changing([server.host]))
     assert server.asked == []

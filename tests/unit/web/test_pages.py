@@ -10,12 +10,13 @@ import pytest
 from tests.office import write_pdf
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
+from unified_flow.config.allowed_addresses import parse_allowed
 from unified_flow.config.settings import load
 from unified_flow.errors import ConfigError, PageError
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.retrieval.web.fetch import fetch
-from unified_flow.retrieval.web_pages import fetch_policy_of, page_fetcher
+from unified_flow.retrieval.web_pages import page_fetcher
 
 ROBOTS = "<h1>Robots</h1><h2>Topics</h2><p>A topic is a named bus over which nodes talk.</p>"
 
@@ -67,10 +68,11 @@ def test_the_settings(home: Path) -> None:
         '[research]\nallow_private = ["10.0.0.5", "intranet.example:8080"]\n'
         "ports = [443]\ntimeout_s = 3\nmax_bytes = 1000\nmax_redirects = 0\n"
     )
-    policy = fetch_policy_of(load(home).research)
+    policy = load(home).research
     assert (policy.timeout_s, policy.max_bytes, policy.max_redirects) == (3.0, 1000, 0)
-    assert policy.ports == {443}
-    assert [(entry.network, entry.host, entry.port) for entry in policy.allow_private] == [
+    assert policy.ports == [443]
+    allowed = map(parse_allowed, policy.allow_private)
+    assert [(entry.network, entry.host, entry.port) for entry in allowed] == [
         ("10.0.0.5/32", None, None),
         (None, "intranet.example", 8080),
     ]

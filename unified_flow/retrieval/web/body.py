@@ -23,7 +23,7 @@ from unified_flow.retrieval.formats.document import (
     missing_library,
 )
 from unified_flow.retrieval.formats.encoding import decode, unpacked
-from unified_flow.retrieval.web import MAX_CHARS, FetchPolicy
+from unified_flow.retrieval.web import MAX_CHARS
 from unified_flow.retrieval.web.walls import shape_of
 
 ACCEPT_ENCODING = "gzip"
@@ -114,7 +114,7 @@ def decoded(url: str, body: bytes, charset: str | None) -> str:
 
 
 async def page_text(
-    url: str, body: bytes, media: Media, page: str, policy: FetchPolicy
+    url: str, body: bytes, media: Media, page: str, timeout_s: float
 ) -> tuple[str, str]:
     """(title, text); `page` is the decoded body of HTML. Raises PageUnusableError, and ConfigError
     for a document that needs an extra."""
@@ -124,7 +124,7 @@ async def page_text(
     if media.is_text:
         text = decoded(url, body, media.charset)
     else:
-        parts = await _converted(_converter_of(url, media), url, body, policy)
+        parts = await _converted(_converter_of(url, media), url, body, timeout_s)
         text = "\n".join(lines_of(parts))
     if len(text) > MAX_CHARS:
         raise PageUnusableError(
@@ -150,8 +150,8 @@ def _converter_of(url: str, media: Media) -> str:
     return converter_of(extension)
 
 
-async def _converted(function: str, url: str, body: bytes, policy: FetchPolicy) -> list[Section]:
-    converter = Converter(SandboxLimits(policy.timeout_s))
+async def _converted(function: str, url: str, body: bytes, timeout_s: float) -> list[Section]:
+    converter = Converter(SandboxLimits(timeout_s))
 
     def convert() -> list[Section]:
         with converter:

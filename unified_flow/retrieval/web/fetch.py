@@ -11,15 +11,17 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from ssl import SSLContext
 
 import httpx
 
-from unified_flow.config.allowed_addresses import named
+from unified_flow.config.allowed_addresses import named, parse_allowed
+from unified_flow.config.tables import ResearchSettings
 from unified_flow.errors import (
     AddressRefusedError,
     PageRefusedError,
@@ -27,7 +29,7 @@ from unified_flow.errors import (
     PageUnusableError,
 )
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.web import Address, FetchPolicy, Page
+from unified_flow.retrieval.web import Address, Page
 from unified_flow.retrieval.web.addresses import allowed_addresses, port_is_allowed
 from unified_flow.retrieval.web.body import (
     ACCEPT_ENCODING,
@@ -55,14 +57,26 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class PageReply:
-    url: httpx.URL
-    status: int
-    headers: httpx.Headers
-    body: bytes
+class Network:
+    """`resolve` takes a host and a port and gives addresses as text, in the order to try them; it
+    blocks, and raises OSError. `trust` says whose certificates count."""
+
+    resolve: Callable[[str, int], Sequence[str]]
+    trust: Callable[[], SSLContext] = trusted_context
 
 
-async def fetch(url: str, policy: FetchPolicy | None = None, *, stays: bool = False) -> Page:
+def system_resolver(host: str, port: int) -> Sequence[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+async def fetch(
+    url: str,
+    policy: ResearchSettings,
+    *,
+    stays: bool = False,
+    network: Network = Network(system_resolver),
+) -> Page:
     """The page at `url` as text. One that `stays` goes to no other host than its own and those of
     `policy.hosts`, so that a redirect carries nothing from there.
 
@@ -71,11 +85,10 @@ async def fetch(url: str, policy: FetchPolicy | None = None, *, stays: bool = Fa
     what is too large or no text, PageTimeoutError, ConfigError without the extra, and httpx's
     own errors for what the network or the server does.
     """
-    policy = policy or FetchPolicy()
     deadline = asyncio.timeout(policy.timeout_s)
     try:
         async with deadline:
-            return await _page(url, policy, stays)
+            return await _page(url, policy, stays, network)
     except TimeoutError as exc:
         if not deadline.expired():
             raise
@@ -86,18 +99,18 @@ async def fetch(url: str, policy: FetchPolicy | None = None, *, stays: bool = Fa
         ) from exc
 
 
-async def _page(url: str, policy: FetchPolicy, stays: bool) -> Page:
+async def _page(url: str, policy: ResearchSettings, stays: bool, network: Network) -> Page:
     # The transport alone: a client would look at cookies and redirects by itself.
-    trust = (policy.trust or trusted_context)()
-    async with httpx.AsyncHTTPTransport(verify=trust, trust_env=False) as transport:
-        reply = await _follow_redirects(transport, url, policy, stays)
+    async with httpx.AsyncHTTPTransport(verify=network.trust(), trust_env=False) as transport:
+        client = _Client(transport, policy, network)
+        reply, body = await client.follow_redirects(url, stays)
     final_url = str(reply.url)
-    media = media_of(reply.headers.get("content-type", ""), reply.body)
-    html = decoded(final_url, reply.body, media.charset) if media.is_html else ""
-    if (wall := wall_of(url, final_url, reply.status, reply.headers, html)) is not None:
+    media = media_of(reply.headers.get("content-type", ""), body)
+    html = decoded(final_url, body, media.charset) if media.is_html else ""
+    if (wall := wall_of(url, final_url, reply.status_code, reply.headers, html)) is not None:
         raise wall
-    _raise_for_status(reply.url, reply.status)
-    title, text = await page_text(final_url, reply.body, media, html, policy)
+    _raise_for_status(reply)
+    title, text = await page_text(final_url, body, media, html, policy.timeout_s)
     return Page(
         url=url,
         final_url=final_url,
@@ -105,37 +118,116 @@ async def _page(url: str, policy: FetchPolicy, stays: bool) -> Page:
         text=text,
         content_type=media.type,
         fetched_at=datetime.now(UTC),
-        bytes=len(reply.body),
+        bytes=len(body),
     )
 
 
-async def _follow_redirects(
-    transport: httpx.AsyncHTTPTransport, url: str, policy: FetchPolicy, stays: bool
-) -> PageReply:
-    at = _parsed(url)
-    hosts = {named(at.host), *policy.hosts}
-    for _ in range(policy.max_redirects + 1):
-        reply = await _request(transport, at, policy)
-        location = reply.headers.get("location")
-        if reply.status not in REDIRECTS or not location:
-            return reply
+@dataclass(frozen=True)
+class _Client:
+    """A reply is a response whose body was read by us, within the policy's bounds."""
+
+    transport: httpx.AsyncHTTPTransport
+    policy: ResearchSettings
+    network: Network
+
+    async def follow_redirects(self, url: str, stays: bool) -> tuple[httpx.Response, bytes]:
+        at = _parsed(url)
+        hosts = {named(at.host), *map(named, self.policy.hosts)}
+        for _ in range(self.policy.max_redirects + 1):
+            reply, body = await self._request(at)
+            location = reply.headers.get("location")
+            if reply.status_code not in REDIRECTS or not location:
+                return reply, body
+            try:
+                at = _parsed(str(at.join(location)))
+            except httpx.InvalidURL as exc:
+                raise PageUnusableError(
+                    f"{at} redirects to what is no address: {exc}", url=str(at)
+                ) from exc
+            if stays and named(at.host) not in hosts:
+                raise AddressRefusedError(
+                    f"{url} is not followed to another host, {at.host}",
+                    url=str(at),
+                    hint=f'If it is meant: hosts = ["{at.host}"] under [research] in'
+                    " unified_flow.toml",
+                )
+        raise PageUnusableError(
+            f"{url} redirects more than {self.policy.max_redirects} times",
+            url=url,
+            hint="Name the page where the redirects end.",
+        )
+
+    async def _request(self, url: httpx.URL) -> tuple[httpx.Response, bytes]:
+        """The reply of the first address that takes a connection."""
+        *others, last = await self._addresses(url)
+        for address in others:
+            try:
+                return await self._request_at(url, address)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue  # as browsers do, of a host with several addresses
+        return await self._request_at(url, last)
+
+    async def _addresses(self, url: httpx.URL) -> list[Address]:
+        host, ports = url.raw_host.decode("ascii"), self.policy.ports
+        port = url.port or (443 if url.scheme == "https" else 80)
+        allowed = [parse_allowed(entry) for entry in self.policy.allow_private]
+        hint = f'If it is meant: allow_private = ["{url.netloc.decode("ascii")}"] under [research]'
+        hint += " in unified_flow.toml"
+        reason: str | None = f"port {port} is not allowed"
+        if port_is_allowed(host, port, ports, allowed):
+            try:
+                found = await in_daemon_thread(partial(self.network.resolve, host, port))
+            except (OSError, UnicodeError) as exc:
+                said = getattr(exc, "strerror", None) or str(exc)
+                raise httpx.ConnectError(
+                    f"{host} is not known: {said} ({url})", request=httpx.Request("GET", url)
+                ) from exc
+            addresses, reason = allowed_addresses(host, port, found, ports, allowed)
+        if reason is not None:
+            raise AddressRefusedError(f"{url} is not fetched: {reason}", url=str(url), hint=hint)
+        return addresses
+
+    async def _request_at(self, url: httpx.URL, address: Address) -> tuple[httpx.Response, bytes]:
+        """One request, to that very address, with the name in TLS and in Host."""
+        named_request = httpx.Request("GET", url)
+        request = httpx.Request(
+            "GET",
+            url,
+            headers=_HEADERS,
+            extensions={
+                "sni_hostname": url.raw_host.decode("ascii").rstrip("."),
+                "timeout": {"connect": CONNECT_TIMEOUT_S},
+            },
+        )
+        request.url = url.copy_with(host=str(address))
         try:
-            at = _parsed(str(at.join(location)))
-        except httpx.InvalidURL as exc:
+            response = await self.transport.handle_async_request(request)
+            response.request = named_request
+            async with aclosing(response):
+                return response, await self._body(response)
+        except httpx.TransportError as exc:
+            message = f"{str(exc) or type(exc).__name__} ({url})"
+            raise type(exc)(message, request=named_request) from exc
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Nothing is read of a redirect: it is where it leads that counts."""
+        if response.status_code in REDIRECTS and "location" in response.headers:
+            return b""
+        announced = response.headers.get("content-length", "")
+        self._require_size(response.url, int(announced) if announced.isdigit() else 0)
+        body = bytearray()
+        async for piece in response.aiter_raw():
+            body += piece
+            self._require_size(response.url, len(body))
+        encoding = response.headers.get("content-encoding", "")
+        return body_of(str(response.url), encoding, bytes(body), self.policy.max_bytes)
+
+    def _require_size(self, url: httpx.URL, size: int) -> None:
+        if size > self.policy.max_bytes:
+            most = self.policy.max_bytes / 1024 / 1024
             raise PageUnusableError(
-                f"{at} redirects to what is no address: {exc}", url=str(at)
-            ) from exc
-        if stays and named(at.host) not in hosts:
-            raise AddressRefusedError(
-                f"{url} is not followed to another host, {at.host}",
-                url=str(at),
-                hint=f'If it is meant: hosts = ["{at.host}"] under [research] in unified_flow.toml',
+                f"{url} is larger than {most:g} MiB", url=str(url), hint=NAME_A_SMALLER_PAGE
             )
-    raise PageUnusableError(
-        f"{url} redirects more than {policy.max_redirects} times",
-        url=url,
-        hint="Name the page where the redirects end.",
-    )
 
 
 def _parsed(url: str) -> httpx.URL:
@@ -164,107 +256,15 @@ def _parsed(url: str) -> httpx.URL:
     return found.copy_with(fragment=None)
 
 
-async def _request(
-    transport: httpx.AsyncHTTPTransport, url: httpx.URL, policy: FetchPolicy
-) -> PageReply:
-    """The reply of the first address that takes a connection."""
-    *others, last = await _addresses(url, policy)
-    for address in others:
-        try:
-            return await _request_at(transport, url, address, policy)
-        except (httpx.ConnectError, httpx.ConnectTimeout):
-            continue  # as browsers do, of a host with several addresses
-    return await _request_at(transport, url, last, policy)
-
-
-async def _addresses(url: httpx.URL, policy: FetchPolicy) -> list[Address]:
-    host = url.raw_host.decode("ascii")
-    port = url.port or (443 if url.scheme == "https" else 80)
-    if not port_is_allowed(host, port, policy.ports, policy.allow_private):
-        raise AddressRefusedError(
-            f"{url} is not fetched: port {port} is not allowed", url=str(url), hint=_hint(url)
-        )
-    resolve = policy.resolve or system_resolver
-    try:
-        found = await in_daemon_thread(partial(resolve, host, port))
-    except (OSError, UnicodeError) as exc:
-        reason = getattr(exc, "strerror", None) or str(exc)
-        raise httpx.ConnectError(
-            f"{host} is not known: {reason} ({url})", request=httpx.Request("GET", url)
-        ) from exc
-    addresses, reason = allowed_addresses(host, port, found, policy.ports, policy.allow_private)
-    if reason is not None:
-        raise AddressRefusedError(f"{url} is not fetched: {reason}", url=str(url), hint=_hint(url))
-    return addresses
-
-
-def _hint(url: httpx.URL) -> str:
-    entry = url.netloc.decode("ascii")
-    return f'If it is meant: allow_private = ["{entry}"] under [research] in unified_flow.toml'
-
-
-def system_resolver(host: str, port: int) -> Sequence[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-async def _request_at(
-    transport: httpx.AsyncHTTPTransport, url: httpx.URL, address: Address, policy: FetchPolicy
-) -> PageReply:
-    """One request, to that very address, with the name in TLS and in Host."""
-    request = httpx.Request(
-        "GET",
-        url,
-        headers=_HEADERS,
-        extensions={
-            "sni_hostname": url.raw_host.decode("ascii").rstrip("."),
-            "timeout": {"connect": CONNECT_TIMEOUT_S},
-        },
-    )
-    request.url = url.copy_with(host=str(address))
-    try:
-        response = await transport.handle_async_request(request)
-        async with aclosing(response):
-            body = await _body(response, url, policy)
-    except httpx.TransportError as exc:
-        message = f"{str(exc) or type(exc).__name__} ({url})"
-        raise type(exc)(message, request=httpx.Request("GET", url)) from exc
-    return PageReply(url, response.status_code, response.headers, body)
-
-
-async def _body(response: httpx.Response, url: httpx.URL, policy: FetchPolicy) -> bytes:
-    """Nothing is read of a redirect: it is where it leads that counts."""
-    if response.status_code in REDIRECTS and "location" in response.headers:
-        return b""
-    announced = response.headers.get("content-length", "")
-    _require_size(url, int(announced) if announced.isdigit() else 0, policy)
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        _require_size(url, len(body), policy)
-    encoding = response.headers.get("content-encoding", "")
-    return body_of(str(url), encoding, bytes(body), policy.max_bytes)
-
-
-def _require_size(url: httpx.URL, size: int, policy: FetchPolicy) -> None:
-    if size > policy.max_bytes:
-        most = policy.max_bytes / 1024 / 1024
-        raise PageUnusableError(
-            f"{url} is larger than {most:g} MiB", url=str(url), hint=NAME_A_SMALLER_PAGE
-        )
-
-
-def _raise_for_status(url: httpx.URL, status: int) -> None:
+def _raise_for_status(reply: httpx.Response) -> None:
     """PageRefusedError, or httpx's own error with the host's name instead of its address."""
-    if 200 <= status < 300:
+    if reply.is_success:
         return
-    phrase = httpx.codes.get_reason_phrase(status) or "unknown status"
+    status, request = reply.status_code, reply.request
+    said = f"{status} {httpx.codes.get_reason_phrase(status) or 'unknown status'}"
     if status in (401, 403):
-        raise PageRefusedError(f"{url} refuses: {status} {phrase}", url=str(url), hint=OPEN_IT)
-    request = httpx.Request("GET", url)
+        raise PageRefusedError(f"{reply.url} refuses: {said}", url=str(reply.url), hint=OPEN_IT)
     error = httpx.HTTPStatusError(
-        f"{status} {phrase} ({url})",
-        request=request,
-        response=httpx.Response(status, request=request),
+        f"{said} ({reply.url})", request=request, response=httpx.Response(status, request=request)
     )
     raise hinted(error, "Is the address right? Open it in a browser." if status < 500 else None)

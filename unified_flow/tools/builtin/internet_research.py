@@ -8,9 +8,10 @@ from typing import Annotated
 from pydantic import Field
 
 from unified_flow.config import tool_names
+from unified_flow.config.tables import ResearchSettings
 from unified_flow.lib.text.urls import without_fragment
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.web import FetchPolicy, Page
+from unified_flow.retrieval.web import Page
 from unified_flow.retrieval.web_pages import best_passages
 from unified_flow.tools import Access, Arguments, Tool, ToolOutput, claim, current_caller
 
@@ -29,7 +30,7 @@ class ResearchArguments(Arguments):
     )
 
 
-def internet_research(policy: FetchPolicy) -> Tool:
+def internet_research(settings: ResearchSettings) -> Tool:
     async def run(args: ResearchArguments) -> ToolOutput:
         """Raises what `fetch` raises: what one page refuses is not made up for by another."""
         from unified_flow.retrieval.web.fetch import fetch
@@ -37,7 +38,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
         # One after another: the first failure ends it, and is the one reported.
         known = current_caller().urls
         pages = [
-            await fetch(url, policy, stays=without_fragment(url) not in known)
+            await fetch(url, settings, stays=without_fragment(url) not in known)
             for url in dict.fromkeys(args.urls)
         ]
         found = await in_daemon_thread(partial(best_passages, pages, args.question, PASSAGES))
@@ -56,7 +57,7 @@ def internet_research(policy: FetchPolicy) -> Tool:
         arguments=ResearchArguments,
         access=frozenset({Access.NETWORK}),
         run=run,
-        timeout_s=MAX_URLS * policy.timeout_s + 10.0,
+        timeout_s=MAX_URLS * settings.timeout_s + 10.0,
     )
 
 
