@@ -9,7 +9,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _YEAR_S = 31_556_952  # the mean one of the calendar
 _MOST_DAYS = 1000
 _FIRST = datetime.min.replace(tzinfo=UTC)
-_PART = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s?([smhdw])", re.IGNORECASE)
+_PART = r"(\d{1,6}(?:\.\d{1,3})?)\s?([smhdwSMHDW])"
 
 
 def utc_now() -> datetime:
@@ -36,9 +36,9 @@ def from_text(text: str) -> datetime:
 
 def parse_duration(text: str) -> timedelta | None:
     """None when it is no duration."""
-    if not text or _PART.sub("", text):
+    if not text or re.sub(_PART, "", text):
         return None
-    seconds = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in _PART.findall(text))
+    seconds = sum(float(number) * _UNIT_S[unit.lower()] for number, unit in re.findall(_PART, text))
     # Longer than timedelta knows is no duration either.
     return timedelta(seconds=seconds) if seconds < timedelta.max.total_seconds() else None
 

@@ -118,7 +118,8 @@ def test_an_option_or_a_word_for_a_number_is_refused(query: str) -> None:
 def test_durations() -> None:
     assert parse_duration("1h30m") == timedelta(hours=1, minutes=30)
     assert parse_duration("1.5d") == timedelta(hours=36)
-    assert [parse_duration(text) for text in ("", "1", "h", "1h x", "-1h")] == [None] * 5
+    # The last is a long s, which a pattern that ignores case takes for an s.
+    assert [parse_duration(text) for text in ("", "1", "h", "1h x", "-1h", "5ſ")] == [None] * 6
     assert [short_duration(timedelta(seconds=s)) for s in (-5, 12, 300, 3 * 3600, 2 * 86400)] == [
         "0s",
         "12s",
