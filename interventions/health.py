@@ -68,7 +68,8 @@ def health(
         "total": len(state.entries),
         "unresolved": len(unresolved),
         "by_priority": {name: severities[name] for name in SEVERITIES},
-        "oldest_unresolved_age_hours": _hours((now - oldest).total_seconds() / 3600),
+        # Not negative after a clock was set back.
+        "oldest_unresolved_age_hours": round(max((now - oldest) / timedelta(hours=1), 0.0), 3),
         "queue_health": grade(len(unresolved)),
         "snoozed": sum(1 for entry in unresolved if is_snoozed(entry, now)),
         "accepted": state.admitted.get("accepted", 0),
@@ -87,11 +88,6 @@ def grade(unresolved: int) -> Literal["healthy", "warning", "critical"]:
     if unresolved < WARNING_FROM:
         return "healthy"
     return "warning" if unresolved < CRITICAL_FROM else "critical"
-
-
-def _hours(hours: float) -> float:
-    """Never negative after a clock was set back."""
-    return round(max(hours, 0.0), 3)
 
 
 def _largest(names: Iterable[str]) -> dict[str, int]:

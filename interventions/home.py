@@ -123,15 +123,11 @@ def make_private_folder(folder: Path) -> None:
         part.mkdir(mode=PRIVATE_FOLDER_MODE, exist_ok=True)
         give_to_owner(part, part.parent)
         if part.name in _README:
-            _explain(part)
-
-
-def _explain(folder: Path) -> None:
-    page = folder / "README.md"
-    with suppress(OSError):  # a full disk: it is not worth a failure
-        page.write_text(_README[folder.name], "utf-8")
-        page.chmod(PRIVATE_FILE_MODE)
-        give_to_owner(page, folder)
+            page = part / "README.md"
+            with suppress(OSError):  # a full disk: it is not worth a failure
+                page.write_text(_README[part.name], "utf-8")
+                page.chmod(PRIVATE_FILE_MODE)
+                give_to_owner(page, part)
 
 
 def replace_private(path: Path, content: str | bytes) -> None:

@@ -53,37 +53,9 @@ def retry(
     if everything:
         # Each turn asked a question of its own.
         _retry_all(queue, entry, replace(request, ask=None, started=None), canary, jobs, flags)
-    else:
-        editor = edit_text if edit else None
-        request = replace(request, answer=note_text or None, edit=editor)
-        _retry_one(queue, entry, request, as_json=flags["as_json"])
-
-
-def retry_request(entry: Entry, why: str, flags: options.ResumeFlags) -> RetryRequest:
-    """As the options want it, with what a resumer can show and ask a person."""
-
-    def started(phase: str, changed: Sequence[str]) -> None:
-        terminal.note(f"turn {entry['turn_id']} goes on at {phase}")
-        differences = "; ".join(changed) or "nothing that is recorded"
-        terminal.note(f"changed since it stopped: {one_line(differences)}")
-
-    return RetryRequest(
-        *(entry["turn_id"], entry["id"], why),
-        grant=flags["grant"],
-        rerun_tools=flags["rerun_tools"],
-        tools_done=flags["tools_done"],
-        by=flags["by"],
-        via="cli",
-        options=flags["of_resumer"],
-        ask=ask if terminal.is_asked() else None,
-        started=None if flags["as_json"] else started,
-    )
-
-
-def _retry_one(
-    queue: InterventionQueue, entry: Entry, request: RetryRequest, *, as_json: bool
-) -> None:
-    view = {"id": entry["id"], "turn_id": entry["turn_id"]}
+        return
+    request = replace(request, answer=note_text or None, edit=edit_text if edit else None)
+    view, as_json = {"id": entry["id"], "turn_id": entry["turn_id"]}, flags["as_json"]
     try:
         retried = retries.retry_entry(queue, request)
     except QueueError as error:
@@ -105,6 +77,27 @@ def _retry_one(
         terminal.report(contract.StillOpenError(retried))
     if code := code_of_results([result], resolved=resolved):
         raise typer.Exit(code)
+
+
+def retry_request(entry: Entry, why: str, flags: options.ResumeFlags) -> RetryRequest:
+    """As the options want it, with what a resumer can show and ask a person."""
+
+    def started(phase: str, changed: Sequence[str]) -> None:
+        terminal.note(f"turn {entry['turn_id']} goes on at {phase}")
+        differences = "; ".join(changed) or "nothing that is recorded"
+        terminal.note(f"changed since it stopped: {one_line(differences)}")
+
+    return RetryRequest(
+        *(entry["turn_id"], entry["id"], why),
+        grant=flags["grant"],
+        rerun_tools=flags["rerun_tools"],
+        tools_done=flags["tools_done"],
+        by=flags["by"],
+        via="cli",
+        options=flags["of_resumer"],
+        ask=ask if terminal.is_asked() else None,
+        started=None if flags["as_json"] else started,
+    )
 
 
 def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:

@@ -60,8 +60,6 @@ def exits() -> Iterator[None]:
     except errors.QueueError as error:
         report(error)
         raise typer.Exit(code_of(error)) from error
-    except KeyboardInterrupt as error:
-        raise typer.Exit(Code.INTERRUPTED) from error
     except BrokenPipeError as error:
         # The reader is gone; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -292,13 +292,8 @@ def as_markdown(entry: Entry, past: list[Entry], journal: list[Transition], now:
     for number, section in enumerate(describe(entry, past, journal, now)):
         if section.kind is Kind.COMMANDS:
             continue  # they are for this machine
-        fence = "~" * _fence_length(section.lines)
+        # Longer than any inside, so that the text cannot end its own block.
+        fence = max(re.findall("~+", "\n".join(["~~", *section.lines])), key=len) + "~"
         lines += [f"{'#' if number == 0 else '##'} {section.title}", ""]
         lines += [f"{fence}text", *section.lines, fence, ""]
     return "\n".join(lines).rstrip()
-
-
-def _fence_length(lines: list[str]) -> int:
-    """Longer than any run of tildes inside, so that the text cannot end its own block."""
-    runs = re.findall("~+", "\n".join(lines))
-    return max([2, *map(len, runs)]) + 1

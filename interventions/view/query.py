@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -192,15 +192,13 @@ def _number(text: str) -> int | None:
     return int(digits) if digits.isdecimal() and len(digits) <= 9 else None
 
 
-def _age(entry: Entry, now: datetime) -> timedelta:
-    return now - from_text(entry["created_at"])
-
-
 _TERMS: dict[str, Callable[[str], Test]] = {
     "sev": partial(_is_one_of, "severity", SEVERITIES),
     "type": partial(_is_one_of, "type", TYPES),
     "is": _state,
-    "age": partial(_compared, _age, parse_duration, ">=", "age"),  # alone: at least that old
+    "age": partial(  # alone: at least that old
+        _compared, lambda e, now: now - from_text(e["created_at"]), parse_duration, ">=", "age"
+    ),
     "count": partial(_compared, lambda entry, now: entry["occurrences"], _number, "=", "count"),
     "prio": partial(_compared, lambda entry, now: priority(entry), _number, "=", "prio"),
     "turn": _turn,
