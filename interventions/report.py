@@ -6,6 +6,7 @@ The page is made as a tree of elements, so that no text from outside becomes mar
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
@@ -13,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 from xml.etree.ElementTree import Element, tostring
 
-from interventions.entry import SEVERITIES, Entry, closed_at, fingerprints, turns_needed, turns_of
+from interventions.entry import (
+    SEVERITIES,
+    Entry,
+    closed_at,
+    fingerprints,
+    open_ones,
+    turns_needed,
+    turns_of,
+)
 from interventions.health import Cause, Health, Trends, Window
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import WHOLE, redact
@@ -53,12 +62,12 @@ def report(queue: InterventionQueue, window: Window, now: datetime | None = None
     """Redacted once more. Raises StorageError."""
     now = now or utc_now()
     found, entries = queue.trends(window, now), queue.entries()
-    causes: list[CauseReport] = []
+    blocked, causes = _blocked_turns(entries), list[CauseReport]()
     for cause in found["causes"]:
         name = cause["fingerprint"]
         past = islice(queue.store.archived_resolved([name]), FIXES_LOOKED_AT)
-        blocks = len(_blocked_by(name, entries))
-        causes.append({**cause, "blocks": blocks, "fix": _fix(name, [*past, *entries])})
+        fix = _fix(name, [*past, *entries])
+        causes.append({**cause, "blocks": len(blocked[name]), "fix": fix})
     whole: Report = {
         "project": queue.home.resolve().name,
         "made_at": to_text(now.replace(microsecond=0)),
@@ -71,17 +80,13 @@ def report(queue: InterventionQueue, window: Window, now: datetime | None = None
     return redacted
 
 
-def _blocked_by(fingerprint: str, entries: Iterable[Entry]) -> set[int]:
-    """The turns that failed so, and whose entries are open."""
-    turns = set[int]()
-    for entry in entries:
-        if closed_at(entry):
-            continue
-        if entry["fingerprint"] == fingerprint:
-            turns |= set(turns_of(entry)) - set(turns_of_others(entry))
+def _blocked_turns(entries: Iterable[Entry]) -> dict[str, set[int]]:
+    """Of open entries, by the fingerprint of what each turn failed with."""
+    turns = defaultdict[str, set[int]](set)
+    for entry in open_ones(entries):
+        turns[entry["fingerprint"]] |= set(turns_of(entry)) - turns_of_others(entry)
         for row in entry["merged"]:
-            if row.get("fingerprint") == fingerprint:
-                turns.update(row.get("turns") or ())
+            turns[row.get("fingerprint", "")].update(row.get("turns") or ())
     return turns
 
 

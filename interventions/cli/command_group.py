@@ -13,7 +13,7 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 import click
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from interventions.cli.terminal import exits
 
@@ -27,25 +27,18 @@ OF_RESUMER = "of_resumer"  # a key of shared options: `options.ResumeFlags`
 typer.core.HAS_RICH = False
 
 
-class Command(TyperCommand):
-    """One command; what goes wrong in it becomes a line and an exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with exits():
-            return super().invoke(ctx)
-
-
 class CommandGroup(TyperGroup):
     """Loads a command's module when the command is called: building all of them takes longer than
     running one. `--home` and `--json` before a command mean the same as after it.
 
     `sections` are those of its help: by name, where a command's function is ("module:function" in
-    `package`), or the command itself.
+    `package`), or the command itself. By `guard` what goes wrong in one becomes a line and an exit
+    code.
     """
 
     package: ClassVar[str] = "interventions.cli"
     program: ClassVar[str] = "interventions"
-    leaf_class: ClassVar[type[TyperCommand]] = Command
+    guard = staticmethod(exits)
     sections: Mapping[str, Mapping[str, str | click.Command]] = {}
 
     def __init__(self, **settings: Any) -> None:
@@ -103,7 +96,7 @@ class CommandGroup(TyperGroup):
         module, _, function = found.partition(":")
         loaded = getattr(import_module(f"{self.package}.{module}"), function)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, cls=self.leaf_class)(_with_shared_options(loaded))
+        alone.command(name)(self.guard()(_with_shared_options(loaded)))
         command = typer.main.get_command(alone)
         self._add_version(command, hidden=True)
         return command

@@ -73,9 +73,10 @@ def describe(
         before = f"it was resolved before, in {earlier}: {note}"
     sample = {**(entry["latest_sample"] or {}), "traceback": None}
     context = {name: v for name, v in entry["context"].items() if name not in ("turn", "hint")}
-    others = other_failures([entry])
+    held = [_other(other, now) for other in other_failures([entry])]
     ribbon, question = turn.pop("ribbon", None), clean(str(turn.pop("question", None) or ""))
     evidence, read = turn.pop("evidence", None), turn.pop("input", None)
+    given = read if isinstance(read, dict) else {"input": read}
     made_by = {name: turn.pop(name, None) for name in ("model", "recipe", "recipe_digest")}
     sections: list[tuple[Kind, str, list[str]]] = [
         (Kind.HEAD, entry["id"], _head(entry, now)),
@@ -86,19 +87,11 @@ def describe(
         (Kind.REGRESSION, "Regression", [before]),
         (Kind.KNOWN_FIXES, fixes, list(map(known_fix, past))),
         (Kind.WAITING, "Waiting for the same fix", _waiting(entry, alike)),
-        (
-            Kind.OTHERS,
-            f"Other failures that it holds ({len(others)})",
-            [_other(each, now) for each in others],
-        ),
+        (Kind.OTHERS, f"Other failures that it holds ({len(held)})", held),
         (Kind.CHANGED, "Changed since it stopped", [one_line(line) for line in changed]),
         (Kind.QUESTION, "Question", question.split("\n")),
         (Kind.EVIDENCE, "Evidence", _evidence(evidence)),
-        (
-            Kind.INPUT,
-            "Input of the phase",
-            _fields(read if isinstance(read, dict) else {"input": read}),
-        ),
+        (Kind.INPUT, "Input of the phase", _fields(given)),
         (Kind.TRACEBACK, "Traceback", (entry["traceback"] or "").split("\n")),
         (Kind.ENVIRONMENT, "Environment", _fields(made_by | entry["environment"])),
         (Kind.TURN, "Turn", _fields(turn)),

@@ -9,23 +9,16 @@ from typing import Any
 
 import click
 import typer
-from typer.core import TyperCommand
 
 from interventions.cli import app as interventions
 from interventions.cli.command_group import HELP_OPTIONS, CommandGroup
 from unified_flow.cli.exits import exits
 
 
-class FlowCommand(TyperCommand):
-    def invoke(self, ctx: click.Context) -> Any:
-        with exits():
-            return super().invoke(ctx)
-
-
 class Commands(CommandGroup):
     package = "unified_flow.cli"
     program = "unified-flow"
-    leaf_class = FlowCommand
+    guard = staticmethod(exits)
 
     @classmethod
     def of(cls, name: str, help_text: str, table: Mapping[str, str]) -> Commands:
