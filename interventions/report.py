@@ -161,7 +161,6 @@ def _hours(hours: float | None) -> str:
 
 
 _WIDE, _HIGH, _LEFT, _FOOT = 960, 240, 44, 24  # of the chart, and what its axes take
-_LABEL = 88  # how wide one gets, on a narrow screen
 
 
 def _over_time(found: Trends) -> Iterator[Element]:
@@ -186,13 +185,11 @@ def _over_time(found: Trends) -> Iterator[Element]:
     # A label every 10 minutes, 3 hours, day, 5 days.
     labelled = step.total_seconds() * {24: 3, 28: 4}.get(len(bars), 5)
     for number, bar in enumerate(bars):
-        begins, x = since + number * step, _LEFT + number * step_wide
-        if begins.timestamp() % labelled == 0:
-            place = {"x": f"{x:.1f}"}
-            if x > _WIDE - _LABEL:
-                place = {"x": str(_WIDE), "text_anchor": "end"}
-            chart.append(_node("text", f"{begins:{form}}", y=_HIGH - 6, **place))
-        foot = _HIGH - _FOOT
+        begins, foot = since + number * step, _HIGH - _FOOT
+        x, end = (_LEFT + at * step_wide for at in (number, number + 1))
+        if number and begins.timestamp() % labelled == 0:  # the first label would be cut
+            place = {"x": f"{end:.1f}", "y": str(_HIGH - 6), "text_anchor": "end"}
+            chart.append(_node("text", f"{begins:{form}}", **place))
         for name, count in zip(SEVERITIES, bar, strict=True):
             if count:
                 said = _node("title", f"{begins:%d %b, %H:%M} UTC: {count} {name}")

@@ -14,7 +14,6 @@ from typer import Option
 from interventions.cli import terminal
 from interventions.cli.options import AsJson, By, Home, Output, read_entries, the_queue
 from interventions.health import Health, Window
-from interventions.home import find_home
 from interventions.plaintext import clean
 from interventions.times import short_duration
 
@@ -122,12 +121,11 @@ def doctor(
     """
     from interventions.doctor import examine
 
-    place = find_home(home)
-    seen = examine(the_queue(home), mend=not check)
+    queue = the_queue(home)
+    seen = examine(queue, mend=not check)
     findings = [replace(finding, todo=terminal.with_home(finding.todo)) for finding in seen]
-    wrong = [finding for finding in findings if not finding.fine]
     if as_json:
-        terminal.say_json({"home": str(place), "findings": list(map(asdict, findings))})
+        terminal.say_json({"home": str(queue.home), "findings": list(map(asdict, findings))})
     else:
         for finding in findings:
             mark = "ok  " if finding.fine else "did " if finding.mended else "bad "
@@ -135,7 +133,7 @@ def doctor(
             terminal.say_painted(painted + clean(finding.what))
             if finding.todo:
                 terminal.say(f"      {finding.todo}")
-    if any(not finding.mended for finding in wrong):
+    if not all(finding.fine or finding.mended for finding in findings):
         raise typer.Exit(terminal.Code.QUEUE)
 
 

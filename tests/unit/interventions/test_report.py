@@ -114,14 +114,14 @@ def test_a_queue_in_which_nothing_failed_has_a_report(home: Path) -> None:
     assert "Nothing failed in the last month" in text
 
 
-def test_a_label_at_the_right_edge_ends_there(home: Path) -> None:
-    """Begun at its bar, it would be cut."""
+def test_a_label_ends_at_the_right_end_of_its_bar(home: Path) -> None:
+    """Begun at the last bar, it would be cut."""
     now = datetime(2026, 11, 23, 9, tzinfo=UTC)
     page = as_html(report(InterventionQueue(home), Window.MONTH, now))
     (end,) = re.findall(r"<text([^>]*)>23 Nov<", page)
-    assert 'x="960"' in end
+    assert 'x="960.0"' in end
     assert 'text-anchor="end"' in end
-    assert "anchor" not in re.findall(r"<text([^>]*)>18 Nov<", page)[0]
+    assert 'x="807.3"' in re.findall(r"<text([^>]*)>18 Nov<", page)[0]
 
 
 def test_the_command_writes_a_page_for_its_owner_alone(home: Path) -> None:
