@@ -13,7 +13,7 @@ from interventions.entry import open_ones
 from interventions.errors import CorruptQueueError, NoResumerError, StorageError
 from interventions.queue import InterventionQueue
 from interventions.recovery import recover
-from interventions.retry.contract import find_resumer, lost_turns
+from interventions.retry.contract import lost_turns
 from interventions.settings import RetentionSettings, settings_of
 from interventions.storage.disk import obstacle
 from interventions.storage.file_store import UNUSABLE_PREFIX, FileStore
@@ -46,7 +46,7 @@ def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
     except OSError as error:
         what = f"cannot read {error.filename}: {error.strerror or error}"
         findings.append(Finding(what, fine=False, todo=_MEND_MODES))
-    return [*findings, _resumer()]
+    return findings
 
 
 def _folders(home: Path) -> Iterator[Finding]:
@@ -145,10 +145,3 @@ def _turns(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     with suppress(CorruptQueueError, NoResumerError):  # another finding says so
         if found := lost_turns(queue.entries(), queue.home):
             yield Finding(found[0], todo=found[1])
-
-
-def _resumer() -> Finding:
-    try:
-        return Finding(f"turns are resumed by {type(find_resumer()).__module__}")
-    except NoResumerError as error:
-        return Finding(f"no retry: {error}")

@@ -84,9 +84,7 @@ def snooze(
             raise ArgumentError("until_n_more must be from 1 to 2**62", argument="until_n_more")
         count = entry["occurrences"] + until_n_more
         return {"snoozed_until": None, "snoozed_until_occurrences": count}
-    if duration is not None:
-        until = _after(actor.at, duration)
-    wake_at = None if until is None else _future(until, actor.at)
+    wake_at = _wake_at(until, duration, actor.at)
     return {"snoozed_until": wake_at, "snoozed_until_occurrences": None}
 
 
@@ -145,22 +143,15 @@ def undo(entry: Entry, line: Transition) -> EntryFields:
     return line["before"].copy()
 
 
-def _after(now: datetime, duration: timedelta) -> datetime:
-    expect("duration", duration, timedelta)
+def _wake_at(until: datetime | None, duration: timedelta | None, now: datetime) -> str:
+    argument, given = ("until", until) if duration is None else ("duration", duration)
+    expect(argument, given, datetime if duration is None else timedelta)
     try:
-        return now + duration
-    except OverflowError as error:
-        what = f"{duration.days} days from now is after the year 9999"
-        raise ArgumentError(what, argument="duration") from error
-
-
-def _future(until: datetime, now: datetime) -> str:
-    expect("until", until, datetime)
-    try:
-        text = to_text(until)
+        moment = until or now + (duration or timedelta())
+        text = to_text(moment)
     except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"until: {error}", argument="until") from error
-    if until <= now:
+        raise ArgumentError(f"{argument}: {error}", argument=argument) from error
+    if moment <= now:
         raise ArgumentError(f"{text} is not in the future", argument="until")
     return text
 

@@ -59,17 +59,16 @@ class CommandGroup(TyperGroup):
     @classmethod
     def app(cls, help_text: str) -> typer.Typer:
         """The program itself, of which this class has the table."""
-        app = typer.Typer(
+        return typer.Typer(
             name=cls.program,
             cls=cls,
+            callback=lambda: None,  # without one Typer makes no group
             help=help_text,
             no_args_is_help=True,
             pretty_exceptions_enable=False,
             rich_markup_mode=None,
             context_settings=HELP_OPTIONS,
         )
-        app.callback()(lambda: None)  # without one Typer makes no group
-        return app
 
     @property
     def table(self) -> dict[str, str | click.Command]:
