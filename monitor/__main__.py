@@ -97,13 +97,13 @@ def _application(options: argparse.Namespace) -> Monitor:
     from interventions.transitions import Actor
     from monitor.app import Monitor
     from monitor.core.looked import look_file
-    from monitor.core.source import BundleSource, Source, live_source
+    from monitor.core.source import BundleSource, LiveSource, Source
 
     source: Source
     if options.bundle is not None:
         source = BundleSource(options.bundle, utc_now)
     else:
-        source = live_source(queue_at(options.home))
+        source = LiveSource(queue_at(options.home))
     looks = source.queue is not None and not options.once
     look = look_file(source.home, Actor.current().name) if looks else None
     settings = settings_of(source.home, MonitorSettings)

@@ -94,7 +94,9 @@ class FileStore(FileHistory):
         return state._replace(entries=tuple(entries))
 
     def stamp(self) -> object:
-        return places.mark_of(self._path)
+        """By inode too: the queue file is replaced whole, so a watch on the file itself is lost."""
+        emergency = places.emergency_log(self._home, utc_now().date())
+        return tuple(map(places.mark_of, (self._path, self._archive, emergency)))
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:

@@ -11,19 +11,12 @@ from typing import cast
 
 from interventions.entry import Entry, Transition, complete, is_open, short_ids, similar
 from interventions.errors import CorruptQueueError, QueueError, StorageError
-from interventions.home import (
-    archive_file,
-    emergency_log,
-    lock_file,
-    mark_of,
-    queue_file,
-    state_folder,
-)
+from interventions.home import lock_file, queue_file, state_folder
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.storage.file_store import FileStore
 from interventions.storage.lock import holders
-from interventions.storage.queue_file import decode
+from interventions.storage.queue_file import QueueState, decode
 from interventions.times import utc_now
 from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
@@ -36,40 +29,36 @@ _LOCKED_AFTER_S = 2.0
 class LiveSource:
     """`stamp` is cheap, and differs from the last one when `read` may answer something else. `read`
     never raises for the queue's own trouble, which is in the snapshot; the others raise QueueError.
+    A queue that many machines share has no file to be gone, locked or closed.
     """
 
     def __init__(self, queue: InterventionQueue, clock: Clock = utc_now) -> None:
-        self.queue: InterventionQueue | None = queue
+        self.queue = queue
         self.home = queue.home
         self.title = str(queue.home)
-        self._queue = queue
+        self._is_file = isinstance(queue.store, FileStore)
         self._clock = clock
         self._was_there = False
         self._open: frozenset[str] = frozenset()
         self._holders, self._held_since_s = list[str](), 0.0
 
     def stamp(self) -> object:
-        """By inode too: the queue file is replaced whole, so a watch on the file itself is lost.
-        By the minute too: snoozed entries wake, and ages grow, in a file that stands still."""
-        now = self._clock()
-        logs = (archive_file(self.home), emergency_log(self.home, now.date()))
-        return (
-            *map(_file_stamp, (queue_file(self.home), *logs)),
-            now.replace(second=0, microsecond=0),
-            _is_folder(state_folder(self.home)),
-            self._obstacles(),
-        )
+        """By the minute too: snoozed entries wake, and ages grow, in a queue that stands still."""
+        try:
+            mark = self.queue.store.stamp()
+        except OSError as error:
+            mark = str(error)
+        return mark, self._clock().replace(second=0, microsecond=0), self._obstacles()
 
     def read(self) -> Snapshot:
         now, entries, figures = self._clock(), tuple[Entry, ...](), None
-        trouble = self._vanished()
         try:
-            if trouble is None:
-                state = self._queue.store.read()
-                entries, trouble = state.entries, self._first_run()
+            gone = self._was_there and not _is_folder(state_folder(self.home))
+            state = QueueState() if gone and self._is_file else self.queue.store.read()
+            entries, trouble = state.entries, self._absence()
             if trouble is None:
                 self._was_there = True
-                figures = self._queue.health(state, now)
+                figures = self.queue.health(state, now)
                 trouble = self._lost(entries) or self._damaged(state.unusable)
         except StorageError as error:
             corrupt = isinstance(error, CorruptQueueError)
@@ -81,33 +70,31 @@ class LiveSource:
         return Snapshot(now, entries, figures, trouble, *self._obstacles())
 
     def history(self) -> list[Entry]:
-        return self._queue.history(MOST_CLOSED)
+        return self.queue.history(MOST_CLOSED)
 
     def background(self, intervention_id: str) -> Background:
-        past = tuple(self._queue.similar(intervention_id, limit=_MOST_PAST))
-        return Background(past, tuple(self._queue.journal(intervention_id)))
+        past = tuple(self.queue.similar(intervention_id, limit=_MOST_PAST))
+        return Background(past, tuple(self.queue.journal(intervention_id)))
 
     def _hint(self, text: str) -> str:
         """Commands in it find this queue, wherever they are typed."""
         return for_home(text, self.home)
 
-    def _vanished(self) -> Trouble | None:
-        folder = state_folder(self.home)
-        if not self._was_there or _is_folder(folder):
-            return None
-        todo = (
-            "if it was moved, quit and start again with --home FOLDER; "
-            "if it comes back, so does the list"
-        )
-        return Trouble(TroubleKind.VANISHED, f"{folder} is gone", todo)
-
-    def _first_run(self) -> Trouble | None:
-        if queue_file(self.home).exists():
+    def _absence(self) -> Trouble | None:
+        """Of the file, and of the logs that it could be made from."""
+        folder, file = state_folder(self.home), queue_file(self.home)
+        if not self._is_file or file.exists():
             return None
         kind, todo = TroubleKind.FIRST_RUN, "another place: monitor --home FOLDER"
-        if self._was_there:
+        if self._was_there and not _is_folder(folder):
+            kind, what = TroubleKind.VANISHED, f"{folder} is gone"
+            todo = (
+                "if it was moved, quit and start again with --home FOLDER; "
+                "if it comes back, so does the list"
+            )
+        elif self._was_there:
             kind, todo = TroubleKind.VANISHED, "if it comes back, so does the list"
-            what = f"{queue_file(self.home)} is gone, and so are the logs that it was made from"
+            what = f"{file} is gone, and so are the logs that it was made from"
         elif not self.home.is_dir():
             what = f"the folder {self.home} does not exist"
         else:
@@ -122,7 +109,7 @@ class LiveSource:
         """Entries that were open here, and now are in no file, which nothing but a loss does, even
         where the logs that could tell are lost too."""
         here = {entry["id"] for entry in entries}
-        gone = {own for own in self._open - here if not self._queue.store.archived_one(own)}
+        gone = {own for own in self._open - here if not self.queue.store.archived_one(own)}
         self._open = frozenset(entry["id"] for entry in entries if is_open(entry)) | gone
         if not gone:
             return None
@@ -141,6 +128,8 @@ class LiveSource:
 
     def _obstacles(self) -> tuple[str, str]:
         """Why nothing can be changed at all, and who keeps it locked."""
+        if not self._is_file:
+            return "", ""
         folder = state_folder(self.home)
         may_write = not _is_folder(folder) or os.access(folder, os.W_OK)
         return "" if may_write else f"{folder} cannot be written", self._locked()
@@ -156,34 +145,14 @@ class LiveSource:
         return ", ".join(found) if long else ""
 
 
-class SharedSource(LiveSource):
-    """A queue that many machines share, and that says itself when it has changed: there is no file
-    to be gone, locked or closed."""
-
-    def stamp(self) -> object:
-        return self._queue.store.stamp(), self._clock().replace(second=0, microsecond=0)
-
-    def _obstacles(self) -> tuple[str, str]:
-        return "", ""
-
-    def _vanished(self) -> Trouble | None:
-        return None
-
-    def _first_run(self) -> Trouble | None:
-        return None
-
-
-def live_source(queue: InterventionQueue) -> LiveSource:
-    return LiveSource(queue) if isinstance(queue.store, FileStore) else SharedSource(queue)
-
-
 class BundleSource:
     """The same of an exported bundle, or of a copy of a queue file. It is read once, and nothing in
     it changes. Raises QueueError when the file is neither.
     """
 
+    queue = None
+
     def __init__(self, path: Path, clock: Clock) -> None:
-        self.queue: InterventionQueue | None = None
         self.home = path.parent
         self.title = f"{path.name} (read-only)"
         self._clock = clock
@@ -231,10 +200,3 @@ def _read_bundle(path: Path) -> tuple[list[Entry], list[Entry], list[Transition]
 def _is_folder(path: Path) -> bool:
     """A folder that cannot be looked at is none, rather than an error."""
     return os.path.isdir(path)  # noqa: PTH112
-
-
-def _file_stamp(path: Path) -> tuple[int, int, int] | str | None:
-    try:
-        return mark_of(path)
-    except OSError as error:
-        return str(error)

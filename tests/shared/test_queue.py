@@ -23,7 +23,7 @@ from interventions.errors import JoinedPutError, StorageError
 from interventions.home import queue_file
 from interventions.queue import queue_at
 from interventions.recovery import recover
-from monitor.core.source import live_source
+from monitor.core.source import LiveSource
 from tests.error_log import error_lines
 from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import crashed
@@ -81,7 +81,7 @@ def test_a_failure_of_one_machine_is_closed_from_another(
 def test_the_monitor_is_told_of_what_another_machine_does(
     shared_home: Path, elsewhere: Path
 ) -> None:
-    source = live_source(queue_at(shared_home))
+    source = LiveSource(queue_at(shared_home))
     source.stamp()
     assert source.read().entries == ()
     assert source.read().trouble is None
