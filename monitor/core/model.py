@@ -43,39 +43,32 @@ _ORDERS: dict[Sort, Callable[[Group], Any]] = {
 
 @dataclass
 class TriageModel:
-    """`reverse` turns the order that a sort begins with; `unfolded` are the causes (fingerprints)
-    whose entries are shown below them. `new` are the ids of entries that came, or took another
-    failure, since the last `look` (on a first visit: lately), and were not looked at yet; `pending`
-    is the latest snapshot that came while paused."""
+    """`unfolded` are the causes (fingerprints) whose entries are shown below them. `new` are the
+    ids of entries that came, or took another failure, since the last `look` (on a first visit:
+    lately), and were not looked at yet; `pending` is the latest snapshot that came while paused."""
 
     snapshot: Snapshot
     look: Look = field(default_factory=Look)
     query: Query = field(default_factory=lambda: parse(""))
     order: Sort = Sort.SEVERITY
-    reverse: bool = False
     unfolded: set[str] = field(default_factory=set)
     marked: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
     pending: Snapshot | None = None
     paused: bool = False
-    # The last news of each entry, by its id.
-    _known: dict[str, str] = field(default_factory=dict)
-    _critical: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         now, entries = self.snapshot.taken_at, self.snapshot.open_entries
         look = self.look
         news = (e for e in entries if (look.is_news(e) if look.at else is_new(e, now)))
         self.new = {entry["id"] for entry in news}
-        self._known = _news(self.snapshot)
-        self._critical = _critical_failures(entries)
 
     def new_critical(self, snapshot: Snapshot) -> list[str]:
-        """The critical failures that came since the last call, be it inside an old entry."""
-        if snapshot.trouble is not None and not snapshot.entries:
-            return []
-        before, self._critical = self._critical, _critical_failures(snapshot.open_entries)
-        return [words for name, words in self._critical.items() if name not in before]
+        """The critical failures that are in none that came before, be it inside an old entry."""
+        held = self.pending.open_entries if self.pending else []
+        before = _critical_failures([*self.snapshot.open_entries, *held])
+        now = _critical_failures(snapshot.open_entries)
+        return [words for name, words in now.items() if name not in before]
 
     @property
     def look_now(self) -> Look:
@@ -91,19 +84,18 @@ class TriageModel:
         if snapshot.trouble is not None and not snapshot.entries and self.snapshot.entries:
             # What was last read stays in sight, under a notice.
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
-        self.snapshot = snapshot
         still_open = {entry["id"] for entry in snapshot.open_entries}
         self.new = (self.new | self._with_news(snapshot)) & still_open
         self.marked &= still_open
-        self._known = _news(snapshot)
+        self.snapshot = snapshot
 
     def apply_changes(self, entries: Sequence[Entry]) -> None:
         """What was changed from here is shown at once, even while the list is held still. What was
         reopened is no news."""
-        self._critical |= _critical_failures(filter(is_open, entries))
         changed = {entry["id"]: entry for entry in entries}
-        current = tuple(changed.get(entry["id"], entry) for entry in self.snapshot.entries)
-        self.snapshot = replace(self.snapshot, entries=current)
+        known = {entry["id"]: entry for entry in self.snapshot.entries}
+        known |= {own: e for own, e in changed.items() if own in known or is_open(e)}
+        self.snapshot = replace(self.snapshot, entries=tuple(known.values()))
         self.marked -= set(changed)
 
     def toggle_pause(self) -> None:
@@ -120,8 +112,8 @@ class TriageModel:
 
     def _with_news(self, snapshot: Snapshot) -> set[str]:
         """The open entries that are not known, or not what they hold now."""
-        known, entries = self._known, snapshot.open_entries
-        return {entry["id"] for entry in entries if known.get(entry["id"]) != last_news(entry)}
+        known = {entry["id"]: last_news(entry) for entry in self.snapshot.entries}
+        return {e["id"] for e in snapshot.open_entries if known.get(e["id"]) != last_news(e)}
 
     def groups(self, now: datetime) -> list[Group]:
         """A row for each cause that matches, in the chosen order and then by what happened last; by
@@ -131,7 +123,7 @@ class TriageModel:
             query = query._replace(names_state=True)
         groups = grouped(worst_first(query.select(list(self.snapshot.entries), now)))
         groups.sort(key=lambda group: group.last_seen, reverse=True)
-        groups.sort(key=_ORDERS[self.order], reverse=not self.reverse)
+        groups.sort(key=_ORDERS[self.order], reverse=True)
         if self.order is Sort.SEVERITY:  # what may wait is not the worst
             groups.sort(key=lambda group: all(is_snoozed(one, now) for one in group.entries))
         rows: list[Group] = []
@@ -154,10 +146,9 @@ class TriageModel:
         ]
 
     def sort(self, order: Sort) -> None:
-        """The same again turns it; the times take turns."""
-        again = order is self.order
-        self.reverse = again and not self.reverse and order is not Sort.LAST
-        self.order = Sort.FIRST if again and order is Sort.LAST else order
+        """The times take turns."""
+        again = order is self.order is Sort.LAST
+        self.order = Sort.FIRST if again else order
 
     def toggle_fold(self, causes: Collection[str]) -> None:
         """Fold these causes, or unfold them if none of them is."""
@@ -174,10 +165,6 @@ class TriageModel:
             with suppress(QueryError):
                 self.query = parse(text.rpartition(" ")[0])
             raise
-
-
-def _news(snapshot: Snapshot) -> dict[str, str]:
-    return {entry["id"]: last_news(entry) for entry in snapshot.entries}
 
 
 def _critical_failures(entries: Iterable[Entry]) -> dict[str, str]:

@@ -7,8 +7,8 @@ refused when somebody else was first (compare and swap on the entry's version).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 from typing import ClassVar
@@ -45,54 +45,16 @@ _ROWS_OF_THE_REST, _ROWS_OF_A_PROBLEM = 15, 6
 
 
 class Stage(Enum):
+    """EDITING, REFUSED ── submit ──> RUNNING ── the end ──> CLOSED, or REFUSED
+    RUNNING ── cancel ──> STOPPING ── cancel ──> CLOSED
+    EDITING, REFUSED ── cancel ──> CLOSED
+    """
+
     EDITING = auto()  # nothing was tried yet
     RUNNING = auto()  # nothing can be typed
     STOPPING = auto()  # the entry that runs is the last one
     REFUSED = auto()  # some of it was refused: to be read, and tried again
     CLOSED = auto()  # a change that still runs then is reported elsewhere
-
-
-@dataclass(frozen=True)
-class FormState:
-    """EDITING ── start ──> RUNNING ── finish ──> CLOSED, or REFUSED if something is to be read
-    REFUSED ── start ──> RUNNING ── cancel ──> STOPPING ── cancel ──> CLOSED
-    EDITING, REFUSED ── cancel ──> CLOSED
-
-    `done` are the entries of all tries; `newer`, when refused, are entries by id as somebody else
-    has changed them, with which one can continue all the same."""
-
-    stage: Stage = Stage.EDITING
-    done: tuple[Entry, ...] = ()
-    newer: Mapping[str, Entry] = field(default_factory=dict)
-
-    @property
-    def can_start(self) -> bool:
-        return self.stage in (Stage.EDITING, Stage.REFUSED)
-
-    @property
-    def is_closed(self) -> bool:
-        return self.stage is Stage.CLOSED
-
-    @property
-    def stops(self) -> bool:
-        """No further entry is begun."""
-        return self.stage in (Stage.STOPPING, Stage.CLOSED)
-
-    def start(self) -> FormState:
-        return FormState(Stage.RUNNING, self.done)
-
-    def cancel(self) -> FormState:
-        running = self.stage is Stage.RUNNING
-        return FormState(Stage.STOPPING if running else Stage.CLOSED, self.done)
-
-    def finish(self, outcome: ChangeOutcome) -> FormState:
-        if self.is_closed:
-            return self
-        latest = {entry["id"]: entry for entry in (*self.done, *outcome.done)}
-        newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
-        all_well = not outcome.refused and not outcome.not_tried
-        stage = Stage.CLOSED if all_well else Stage.REFUSED
-        return FormState(stage, tuple(latest.values()), newer)
 
 
 class Form(ModalScreen[ChangeOutcome | None]):
@@ -116,18 +78,20 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def __init__(
         self,
-        app_state: AppState,
+        state: AppState,
         queue: InterventionQueue,
         targets: Sequence[Entry],
         note: str = "",
     ) -> None:
         super().__init__()
-        self.app_state = app_state
+        self.state = state
         self.queue = queue
         self.entries = list(targets)
         self.target_note = note
-        self.state = FormState()
+        self.stage = Stage.EDITING
         self.remarks: list[str] = []
+        self._done: dict[str, Entry] = {}  # by all tries
+        self._newer: dict[str, Entry] = {}  # of those refused, as somebody else has changed them
         self.report_late: Callable[[ChangeOutcome], None] = lambda outcome: None
         self._tried = 0
         self._focused: Widget | None = None
@@ -150,6 +114,15 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self._show("#form-hint", self.HINT)
         self._show("#form-problem", "")
         self.show_targets()
+
+    @property
+    def can_start(self) -> bool:
+        return self.stage in (Stage.EDITING, Stage.REFUSED)
+
+    @property
+    def stops(self) -> bool:
+        """No further entry is begun."""
+        return self.stage in (Stage.STOPPING, Stage.CLOSED)
 
     # What a subclass may say otherwise
 
@@ -239,9 +212,9 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def show_changes(self, entries: Sequence[Entry]) -> None:
         """The queue changed while the form is open; a refusal, once there, says more."""
-        if self.state.stage is not Stage.EDITING:
+        if self.stage is not Stage.EDITING:
             return
-        moment = self.app_state.clock()
+        moment = self.state.clock()
         now = {entry["id"]: entry for entry in entries}
         changed = [
             f"{short_id(own['id'])} is {state_of(current, moment)} now"
@@ -254,11 +227,11 @@ class Form(ModalScreen[ChangeOutcome | None]):
     # What is done
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "override" or bool(self.state.newer)
+        return action != "override" or bool(self._newer)
 
     @on(Input.Submitted)
     def action_submit(self) -> None:
-        if not self.state.can_start:
+        if not self.can_start:
             return
         try:
             job = self.job()
@@ -266,8 +239,8 @@ class Form(ModalScreen[ChangeOutcome | None]):
             self.show_problem(str(error))
             return
         # What is typed from here on would not count, so nothing can be.
-        self.state = self.state.start()
-        self.app_state.running += 1
+        self.stage, self._newer = Stage.RUNNING, {}
+        self.state.running += 1
         self._focused = self.focused
         self.query(Input).set(disabled=True)
         self.show_problem("working ...")
@@ -275,20 +248,20 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def action_override(self) -> None:
         """With what somebody else has made of them, which the form has shown."""
-        newer = self.state.newer
-        self.entries = [newer.get(entry["id"], entry) for entry in self.entries]
+        self.entries = [self._newer.get(entry["id"], entry) for entry in self.entries]
         self.action_submit()
 
     def action_cancel(self) -> None:
         """While it works: begin no further one; once more: leave it to end by itself."""
-        if self.state.is_closed:
-            return
-        self.state = self.state.cancel()
-        if self.state.is_closed:
-            done = ChangeOutcome(self.DONE, self.state.done)
-            self.dismiss(self._reported(done) if done.done else None)
-        else:
+        if self.stage is Stage.RUNNING:
+            self.stage = Stage.STOPPING
             self.show_problem("no further one is begun; esc again leaves this to end by itself")
+        elif self.stage is not Stage.CLOSED:
+            self._close()
+
+    def _close(self) -> None:
+        self.stage, done = Stage.CLOSED, ChangeOutcome(self.DONE, tuple(self._done.values()))
+        self.dismiss(self._reported(done) if done.done else None)
 
     def _reported(self, outcome: ChangeOutcome) -> ChangeOutcome:
         return replace(outcome, remarks=tuple(self.remarks), can_be_undone=self.CAN_BE_UNDONE)
@@ -296,10 +269,10 @@ class Form(ModalScreen[ChangeOutcome | None]):
     def _change_each(self, change: Change) -> ChangeOutcome:
         def may_continue(tried: int) -> bool:
             self._tried = tried
-            return not self.state.stops
+            return not self.stops
 
         outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
-        return explain_conflicts(self.queue, outcome, self.app_state.clock())
+        return explain_conflicts(self.queue, outcome, self.state.clock())
 
     async def _run(self, job: Job) -> None:
         running = asyncio.create_task(asyncio.to_thread(job))
@@ -308,28 +281,29 @@ class Form(ModalScreen[ChangeOutcome | None]):
             progress = await asyncio.to_thread(self.progress)
             if not self.app.is_running:  # it ends: nothing is left to show it in
                 return
-            if progress and not self.state.is_closed:
+            if progress and self.stage is not Stage.CLOSED:
                 self._show("#form-hint", progress)
         self._applied(running.result())
 
     def _applied(self, outcome: ChangeOutcome) -> None:
         """The change is over. The form stays if something is to be read in it; it is about the rest
         then."""
-        self.app_state.running -= 1
-        if self.state.is_closed:
+        self.state.running -= 1
+        if self.stage is Stage.CLOSED:
             self.report_late(self._reported(outcome))
             return
-        self.state = self.state.finish(outcome)
-        if self.state.is_closed:
-            self.dismiss(self._reported(ChangeOutcome(self.DONE, self.state.done)))
+        self._done |= {entry["id"]: entry for entry in outcome.done}
+        self._newer = {one.entry["id"]: one.now for one in outcome.refused if one.now is not None}
+        self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
+        if not self.entries:
+            self._close()
             return
+        self.stage = Stage.REFUSED
         self.query(Input).set(disabled=False)
         self.set_focus(self._focused)
-        self.entries = [*(refusal.entry for refusal in outcome.refused), *outcome.not_tried]
-        done = len(self.state.done)
-        lines = [f"{self.DONE} {done}"] if done else []
+        lines = [f"{self.DONE} {len(self._done)}"] if self._done else []
         lines += [*self.remarks, *outcome.problems(_MOST_SHOWN, self.queue.home)]
-        if self.state.newer:
+        if self._newer:
             lines.append("ctrl+o goes on all the same")
         self.show_problem("\n".join(lines))
         self.refresh_bindings()

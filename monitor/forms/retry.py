@@ -173,7 +173,7 @@ class RetryForm(TurnForm):
         if self._has_others():
             other = f"{total - count} failed with another failure: this may be no fix for it"
             hints += [f"ctrl+r: All {total}, others too", other]
-        if self.state.can_start:
+        if self.can_start:
             self._show("#form-hint", "\n".join(hints))
         self.refresh_bindings()
 
@@ -218,7 +218,7 @@ class RetryForm(TurnForm):
 
     def action_all(self, others: bool) -> None:
         turns = self._waiting if others else self._alike()
-        if self.state.can_start and turns:
+        if self.can_start and turns:
             self._turns = turns
             self.target_note = ""  # it is about the chosen ones
             self.entries = list({turn.entry["id"]: turn.entry for turn in turns}.values())
@@ -242,7 +242,7 @@ class RetryForm(TurnForm):
                 request,
                 jobs=JOBS,
                 progress=lambda outcome, done, total: tried.append(outcome),
-                stop=lambda: self.state.stops,
+                stop=lambda: self.stops,
             )
         except QueueError as error:
             self.remarks.append(f"{error} ({error.hint})")

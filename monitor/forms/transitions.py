@@ -145,7 +145,7 @@ class ExportForm(Form):
 
         def export(entry: Entry) -> Entry:
             own = path.with_name(path.name.replace(_ID, short_id(entry["id"])))
-            text = exported(self.queue, entry, form, self.app_state.clock())
+            text = exported(self.queue, entry, form, self.state.clock())
             try:
                 write_private(own, text, replace=False)
             except OSError as error:

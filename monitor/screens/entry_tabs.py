@@ -61,8 +61,8 @@ class OpenTab(EntryTab):
     @property
     def columns(self) -> tuple[Column, ...]:  # type: ignore[override]
         order = self.model.order
-        arrow = {order: "▴" if self.model.reverse else "▾"}
-        severity, last, first, count = (SORT_TITLES[one] + arrow.get(one, "") for one in Sort)
+        titles = (title + "▾" * (one is order) for one, title in SORT_TITLES.items())
+        severity, last, first, count = titles
         time = first if order is Sort.FIRST else last
         return (
             Column("", 1),

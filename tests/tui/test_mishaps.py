@@ -155,16 +155,20 @@ def _patient(home: Path) -> tuple[Any, Any]:
 async def test_what_somebody_else_changed_can_be_closed_all_the_same(
     queue: InterventionQueue, monitor: Make, home: Path, other: OtherProcess
 ) -> None:
-    first = put(queue)
+    first, second = put(queue), put(queue)
     async with monitor().run_test(size=SIZE) as pilot:
-        await pilot.press("r")
+        await pilot.press("ctrl+a", "r")
+        await until(pilot, lambda: len(_form(pilot).entries) == 2)
         queue.assign(first, "bob", by="bob")
         await paste(pilot, "my note")
         await pilot.press("enter")
         await until(pilot, lambda: "assign by bob" in problem(pilot))
         assert "it is open now" in problem(pilot)
+        assert len(_form(pilot).entries) == 1
         await pilot.press("ctrl+o")
         await until(pilot, lambda: top(pilot) == "TriageScreen")
+        await until(pilot, lambda: "resolved 2" in told(pilot))
+        assert queue.find(second)["resolution"] == "my note"
         entry = queue.find(first)
         assert (entry["resolution"], entry["owner"]) == ("my note", "bob")
 
