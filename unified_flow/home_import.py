@@ -39,7 +39,7 @@ from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import SessionStore
-from unified_flow.turns.sessions.store import SqlSessions
+from unified_flow.turns.sessions.store import Sessions
 from unified_flow.turns.store import TurnMark, TurnStore
 from unified_flow.turns.texts import Change
 
@@ -63,7 +63,7 @@ class Stores:
 
     turns: TurnStore
     queue: FileStore | QueueStore
-    sessions: SqlSessions
+    sessions: Sessions
     memory: MemoryStore
     grants: GrantStore
 

@@ -47,7 +47,7 @@ from unified_flow.tools.permission_gate import Asker, PermissionGate
 from unified_flow.tools.plugins import ToolModules, installed_tools
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.events import this_process
-from unified_flow.turns.memory import Memories, MemoryStore
+from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
 
@@ -262,7 +262,7 @@ def _guardrails(
     home: Path,
     settings: Settings,
     sessions: Sessions,
-    memory: Memories,
+    memory: MemoryStore,
     queue: InterventionQueue,
 ) -> Guardrails:
     """Raises ConfigError for a moderator that cannot be made."""

@@ -72,7 +72,7 @@ def test_what_passes_by_itself_is_tried_again(
     model_server.script = script(reflection=[status(503), answer("?"), PROCEED])
     turn = asyncio.run(ask(flow_at(home, docs, model_server, retries=2, backoff_s=0.01)))
     assert isinstance(turn, Turn)
-    assert (turn.status, turn.degraded) == ("answered", False)
+    assert (turn.status, turn.failure) == ("answered", None)
     assert open_entries(home) == []
     # Each call counts; the reply that was of no use was a call that brought a reply.
     assert len(lines_of(home, "model_failed")) == 1

@@ -24,7 +24,7 @@ from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.permission_gate import PermissionGate
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.memory import Memories
+from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
@@ -70,7 +70,7 @@ class Services:
     gate: PermissionGate
     documents: Documents | None
     sessions: Sessions
-    memory: Memories
+    memory: MemoryStore
     queue: InterventionQueue
     refuse_when_full: bool
     query_log: QueryLog

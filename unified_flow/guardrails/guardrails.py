@@ -38,7 +38,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import MAX_ATTEMPTS
 from unified_flow.turns.events import GuardrailChecked, HistoryRead
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.memory import Memories, MemoryRecord
+from unified_flow.turns.memory import MemoryRecord, MemoryStore
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions import Sessions
 from unified_flow.turns.turn import Turn
@@ -60,7 +60,7 @@ class Guardrails:
     home: Path
     settings: GuardrailSettings
     sessions: Sessions
-    memory: Memories
+    memory: MemoryStore
     recorder: Recorder
     moderator: Moderator | None
     _: KW_ONLY

@@ -11,13 +11,13 @@ from unified_flow.shared.database import Connection, Database
 from unified_flow.shared.fts5_ranking import Texts, Tokens, times_in, tokens_of
 from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn, Saved
-from unified_flow.turns.sessions.store import SqlSessions, Statement, unit_score
+from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
 
 
-class SharedSessions(SqlSessions):
+class SharedSessions(Sessions):
     """While the database is away, callers wait (`Database.run`)."""
 
     turns, messages = "session_turns", "session_messages"

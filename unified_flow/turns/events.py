@@ -27,16 +27,16 @@ NUMBERED = 4
 BEGINNINGS = ("turn_started", "turn_resumed", "turn_taken_over")
 
 
-class Event(BaseModel):
+class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
+
+class Event(Record):
     at: datetime = Field(default_factory=utc_now)
 
 
-class Runner(BaseModel):
+class Runner(Record):
     """The process that runs a turn, to name it to others who want the turn."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     user: str
     host: str
@@ -76,11 +76,9 @@ class TurnStarted(Event):
     copied: list[dict[str, Any]] = []
 
 
-class HumanInput(BaseModel):
+class HumanInput(Record):
     """What a person gave to the call of this tool with these arguments: a grant (`once`, or kept
     for the `session` or for `always`), or an answer."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     tool: str
     args: dict[str, Any]
@@ -238,10 +236,8 @@ class PhaseCompleted(Event):
     duration_ms: float
 
 
-class Limit(BaseModel):
+class Limit(Record):
     """A loop that has reached its limit."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
 
     loop: str
     iterations: int

@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
@@ -157,7 +157,10 @@ def _misplaced(lines: Sequence[bytes], number: int, found: int) -> str:
 
 
 def _record(line: bytes) -> Record:
-    record = json.loads(line)
+    try:
+        record = from_json(line)  # three times as fast
+    except ValueError:  # it takes no half of a surrogate pair, either
+        record = json.loads(line)
     if not isinstance(record, dict):
         raise ValueError("a line is no JSON object")
     return {name: value for name, value in record.items() if name not in _TAIL_FIELDS}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -41,16 +41,7 @@ class MemoryRecord(BaseModel):
     turn_id: int | None = None
 
 
-class Memories(Protocol):
-    """What a turn asks of memory; `MemoryStore` says more."""
-
-    def knows(self, user_id: str) -> bool: ...
-    def counted(self) -> tuple[int, int]: ...
-    def search(self, user_id: str, text: str, *, limit: int) -> list[Memory]: ...
-    def forget(self, user_id: str, turn_id: int) -> list[MemoryRecord]: ...
-
-
-class MemoryStore(Memories):
+class MemoryStore:
     """Every method raises RetrievalError if a text cannot be read or written."""
 
     def __init__(self, texts: TextStore) -> None:

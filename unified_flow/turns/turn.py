@@ -148,11 +148,6 @@ class Turn:
         return self.pre.model_dump(include=shown) if self.pre is not None else None
 
     @property
-    def degraded(self) -> bool:
-        """Whether the policy gave the user part of an answer after a failure."""
-        return self.failure is not None and self.failure.action == "degrade"
-
-    @property
     def failed_over(self) -> bool:
         """Whether a phase completed with another model than the one that failed, by policy."""
         failed = {(v.phase, v.model) for v in self.visits if v.status == "failed"}

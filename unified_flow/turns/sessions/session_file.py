@@ -14,7 +14,7 @@ from unified_flow.errors import RetrievalError
 from unified_flow.errors.sqlite import failures
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import PriorTurn
-from unified_flow.turns.sessions.store import SqlSessions, Statement, unit_score
+from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ BUSY_TIMEOUT_S = 5.0
 BEGIN_ANEW = "Restore it from a copy, or move the file aside to begin anew."
 
 
-class SessionStore(SqlSessions):
+class SessionStore(Sessions):
     """The answered turns and their messages, in the database at `path`; the other turns are in
     their journals alone (`archive.py`). Safe among processes; one lock among the threads of one.
     Every method raises RetrievalError if the database cannot be used.
@@ -89,7 +89,6 @@ class SessionStore(SqlSessions):
             self._connection = None
 
     def last_turn_id(self) -> int:
-        """The greatest turn that was saved; 0 if none was, or if the store cannot tell."""
         with suppress(RetrievalError):
             found = self._rows("SELECT max(turn_id) FROM turns")
             return max((last or 0 for (last,) in found), default=0)
@@ -114,7 +113,6 @@ class SessionStore(SqlSessions):
         return super().take_back(turn) if self.path.exists() else 0
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
-        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
         wanted = " OR ".join(f'"{term}"' for term in dict.fromkeys(terms(text)))
         if not wanted:
             return []

@@ -7,7 +7,7 @@ same turn saved again, and for the same message delivered again (one request id)
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -54,34 +54,32 @@ class Exchange:
     abstained: bool
 
 
-class Sessions(Protocol):
+class Sessions(ABC):
     """What a turn keeps for the turns after it, and asks of those before; a caller on an event loop
     takes a thread. Each method raises RetrievalError if the store cannot be used, but for
-    `answered` and `last_turn_id`."""
+    `answered` and `last_turn_id`.
 
-    @property
-    def place(self) -> str: ...
-    def recent(self, session_id: str, *, before: int, limit: int) -> list[PriorTurn]: ...
-    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]: ...
-    def save(self, turn: Turn) -> Saved: ...
-    def take_back(self, turn: Turn) -> int: ...
-    def user_of(self, session_id: str) -> str | None: ...
-    def answered(
-        self, session_id: str, request_id: str, user_id: str, question: str
-    ) -> int | None: ...
-    def last_turn_id(self) -> int: ...
-    def sessions(self, limit: int) -> list[SessionSummary]: ...
-    def exchanges(self, session_id: str) -> list[Exchange]: ...
-    def forget(self, session_id: str) -> int: ...
-    def close(self) -> None: ...
-
-
-class SqlSessions(Sessions):
-    """Sessions in two tables of a database, which the class names; what a turn is found by is each
-    database's own. Statements have `?` for a value."""
+    In two tables of a database, which the class names; what a turn is found by is each database's
+    own. Statements have `?` for a value."""
 
     turns, messages = "turns", "messages"
     name: str  # in what is told of a saved turn
+
+    @property
+    @abstractmethod
+    def place(self) -> str: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def last_turn_id(self) -> int:
+        """The greatest turn that was saved, if its number could be given to another one; else 0,
+        also if the store cannot tell."""
+
+    @abstractmethod
+    def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
+        """Turns of the session that bear on `text`, best first; scores by BM25, mapped to 0..1."""
 
     @abstractmethod
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]: ...
@@ -96,6 +94,7 @@ class SqlSessions(Sessions):
 
     def _forget_index(self, run: Statement, column: str, value: object) -> None:
         """Of the turns with this value in `turn_id` or `session_id`."""
+        return
 
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
         """The turn that has answered this very message; None if none has, or if the store cannot
@@ -125,7 +124,7 @@ class SqlSessions(Sessions):
         self._change(add)
         return Saved(message_ids=ids, store=self.name)
 
-    def add_all(self, other: SqlSessions) -> None:
+    def add_all(self, other: Sessions) -> None:
         """What is in another store, to this one, which has none of it."""
 
         def add(run: Statement) -> None:
