@@ -16,8 +16,6 @@ from interventions.home import find_home, state_folder
 from unified_flow.cli import options
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from unified_flow.servers.llama_server import Address
 
 
@@ -122,7 +120,7 @@ def serve_model(
         context_tokens=settings.local.context_tokens,
         start_timeout_s=settings.local.start_timeout_s,
     )
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
     def start() -> Address:
         note(f"loading {named} …")
@@ -136,7 +134,3 @@ def serve_model(
         server.stop()
     note(f"error: the model's process ended: {ended}")
     raise typer.Exit(Code.FAILED)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)

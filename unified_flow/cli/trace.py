@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument
@@ -94,28 +95,23 @@ def _traced(line: RequestLine, queue: InterventionQueue) -> dict[str, Any]:
     said = line.model_dump(mode="json")
     for phase in said["phases"]:
         phase["agent"] = agents.get(phase["name"])
-    try:
-        entry = _entry(line, queue)
-    except NotFoundError:
-        entry = None
     waiting = None
-    if entry is not None:
+    if (entry := _entry(line, queue)) is not None:
         view = entry_view(entry, utc_now())
-        waiting = {name: view.get(name) for name in SHOWN}
-        waiting["error_message"] = redact_text(entry["error_message"])
+        message = redact_text(entry["error_message"])
+        waiting = {name: view.get(name) for name in SHOWN} | {"error_message": message}
     return said | {"intervention": waiting}
 
 
 def _entry(line: RequestLine, queue: InterventionQueue) -> Entry | None:
     """Of a line that was written before the queue had answered, or of a turn that another model has
-    saved, that of its turn.
-
-    Raises NotFoundError."""
+    saved, that of its turn."""
     if line.intervention_id:
-        return queue.find(line.intervention_id)
-    if not line.turn_id or not (line.error or line.degraded):
-        return None
-    return next((entry for entry in queue.entries() if entry["turn_id"] == line.turn_id), None)
+        with suppress(NotFoundError):
+            return queue.find(line.intervention_id)
+    elif line.turn_id and (line.error or line.degraded):
+        return next((each for each in queue.entries() if each["turn_id"] == line.turn_id), None)
+    return None
 
 
 def _show(request: Mapping[str, Any]) -> None:

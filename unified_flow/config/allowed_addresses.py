@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_network
+
+_WITH_PORT = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True)
@@ -17,39 +21,25 @@ class Allowed:
 
 def parse_allowed(entry: str) -> Allowed:
     """`10.0.0.5`, `10.0.0.0/8`, `[::1]:8080`, `intranet.example:8080`. Raises ValueError."""
-    text = entry.strip()
-    host, port = _split(text)
-    try:
-        return Allowed(network=str(ip_network(host, strict=False)), port=port)
-    except ValueError:
-        if not host or any(c in host for c in "/:@*[] ") or _ends_in_number(host):
-            raise ValueError(
-                f"{entry!r} is no address, network or host name such as 10.0.0.5, 10.0.0.0/8, "
-                "intranet.example:8080"
-            ) from None
-    return Allowed(host=named(host), port=port)
+    host, port = entry.strip(), None
+    if found := _WITH_PORT.fullmatch(host):
+        host, port = found["host"], int(found["port"])
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if port is None or 0 < port < 65536:
+        with suppress(ValueError):
+            return Allowed(network=str(ip_network(host, strict=False)), port=port)
+        if host and not any(c in host for c in "/:@*[] ") and not _ends_in_number(host):
+            return Allowed(host=named(host), port=port)
+    raise ValueError(
+        f"{entry!r} is no address, network or host name such as 10.0.0.5, 10.0.0.0/8, "
+        "intranet.example:8080"
+    )
 
 
 def _ends_in_number(host: str) -> bool:
     """Then it is meant as an address, for browsers and resolvers alike."""
     return host.rstrip(".").rpartition(".")[2].isdigit()
-
-
-def _split(text: str) -> tuple[str, int | None]:
-    if text.startswith("["):
-        host, bracket, rest = text[1:].partition("]")
-        if not bracket or (rest and not rest.startswith(":")):
-            raise ValueError(f"{text!r} has a bracket without its end")
-        port = rest[1:]
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    else:
-        return text, None
-    if not port:
-        return host, None
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"{port!r} is no port")
-    return host, int(port)
 
 
 def named(host: str) -> str:

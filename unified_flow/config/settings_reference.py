@@ -49,12 +49,10 @@ class Known:
         return ".".join(self.path)
 
 
-def every_setting() -> Iterator[Known]:
+def every_setting() -> list[Known]:
     """In the order of the file: what stands at the top first, then table by table."""
     known = [*_of_model(Settings, ()), *_of_queue()]
-    yield from (each for each in known if len(each.path) == 1 and each.named is None)
-    yield from (each for each in known if len(each.path) > 1 and each.named is None)
-    yield from (each for each in known if each.named is not None)
+    return sorted(known, key=lambda each: (each.named is not None, len(each.path) > 1))
 
 
 def _of_model(table: type[BaseModel], above: tuple[str, ...]) -> Iterator[Known]:

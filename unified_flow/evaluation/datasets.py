@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -59,11 +60,9 @@ def read_dataset(path: Path) -> Dataset:
     questions, groups = read(text, path)
     if not questions:
         raise InputError(f"{path} holds no questions", field="dataset")
-    seen: set[str] = set()
-    for question in questions:
-        if question.id in seen:
-            raise InputError(f"{path}: two questions have the id {question.id}", field="dataset")
-        seen.add(question.id)
+    (most, count), *_ = Counter(each.id for each in questions).most_common(1)
+    if count > 1:
+        raise InputError(f"{path}: two questions have the id {most}", field="dataset")
     return Dataset(
         path.stem, sha256(path.read_bytes()).hexdigest(), tuple(questions), tuple(groups)
     )

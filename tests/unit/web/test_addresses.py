@@ -102,7 +102,7 @@ def test_what_the_configuration_allows(
     "entry", ["", "10.0.0.256", "http://10.0.0.5", "host:0", "host:70000", "host:x", "*", "[::1"]
 )
 def test_an_entry_that_is_none(entry: str) -> None:
-    with pytest.raises(ValueError, match=r"no address|no port|bracket"):
+    with pytest.raises(ValueError, match="is no address"):
         parse_allowed(entry)
 
 
