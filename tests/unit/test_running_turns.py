@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unified_flow.api.running_turns import RunningTurns, cancel_and_wait, unless_cancelled
+from unified_flow.api.running_turns import RunningTurns, cancel_and_wait
 
 
 async def _on_a_cancelled_future() -> None:
@@ -16,19 +16,14 @@ async def _on_a_cancelled_future() -> None:
 
 
 def test_what_was_cancelled_inside_is_a_failure() -> None:
-    with pytest.raises(RuntimeError, match="was cancelled"):
-        asyncio.run(unless_cancelled(_on_a_cancelled_future()))
-
-
-def test_who_is_cancelled_is_cancelled() -> None:
-    async def run() -> bool:
-        task = asyncio.create_task(unless_cancelled(asyncio.sleep(60)))
-        await asyncio.sleep(0)
-        task.cancel()
+    async def run() -> None:
+        running = RunningTurns(1)
+        task = running.start(_on_a_cancelled_future())
         await asyncio.wait({task})
-        return task.cancelled()
+        running.result(task)
 
-    assert asyncio.run(run())
+    with pytest.raises(RuntimeError, match="was cancelled"):
+        asyncio.run(run())
 
 
 async def _slow_to_end(release: asyncio.Event, done: list[str]) -> None:

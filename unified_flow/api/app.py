@@ -22,7 +22,7 @@ from unified_flow import __version__
 from unified_flow.api import problems
 from unified_flow.api.access import STRANGERS, Buckets, Rate, Tokens
 from unified_flow.api.dependencies import AppState
-from unified_flow.api.gate import OPEN_PATHS, Cors, Gate
+from unified_flow.api.gate import OPEN_PATHS, Gate
 from unified_flow.api.http_exchange import response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import PROBLEM_OF, Problem, ProblemError
@@ -85,8 +85,6 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
         buckets=Buckets(Rate.parse(settings.rate_limit)),
         metrics=metrics,
     )
-    if settings.cors_origins:
-        app.add_middleware(Cors, services=services, metrics=metrics)
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
     return app

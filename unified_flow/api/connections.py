@@ -91,7 +91,6 @@ class Connection(asyncio.Protocol):
         self._protocol = protocol
         self._deadline: asyncio.TimerHandle | None = None
         self._scope: Scope | None = None  # of the request that is being answered
-        self._reading = False
         self._refused = False
         self._unread = False  # more has been written than the client takes
         self.address: Any = None
@@ -107,11 +106,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._scope is None and self._deadline is None:
             self._await_head()
-        self._reading = True
-        try:
-            self._protocol.data_received(data)
-        finally:
-            self._reading = False
+        self._protocol.data_received(data)
 
     def eof_received(self) -> bool | None:
         return self._protocol.eof_received()
@@ -141,16 +136,14 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """What the server writes of its own is its refusal of bytes that are no HTTP: ours goes
-        out in its place, once the request whose body they are has reached the application. It is
-        written while the server reads, or after the answer to the request before it."""
+        out in its place, once the request whose body they are has reached the application."""
         if self._refused:
             return
-        own = self._reading or (data.startswith(BAD_REQUEST) and OURS not in data.lower())
-        if not own:
+        if data.startswith(BAD_REQUEST) and OURS not in data.lower():
+            self._refused = True
+            asyncio.get_running_loop().call_soon(self._refuse)
+        else:
             self.transport.write(data)
-            return
-        self._refused = True
-        asyncio.get_running_loop().call_soon(self._refuse)
 
     def close(self) -> None:
         if not self._refused:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
@@ -22,7 +20,6 @@ from unified_flow.api.running_turns import Progress, RunningTurns
 from unified_flow.api.session_ids import SessionIds
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
-from unified_flow.turns.events import Observed
 
 
 @dataclass(frozen=True)
@@ -44,17 +41,6 @@ class AppState:
         """Made when first asked for, so that a service without them needs no file, nor room for
         one, to start. Raises ConfigError."""
         return SessionIds(self.services.home)
-
-    @contextmanager
-    def of_turn(self) -> Iterator[Callable[[Observed], None]]:
-        """The service's own observer of a turn that runs meanwhile."""
-        with self.progress.of_turn() as alive:
-
-            def observe(event: Observed) -> None:
-                self.metrics.observe(event)
-                alive(event)
-
-            yield observe
 
 
 # All are coroutines: FastAPI runs a plain function in a thread, which costs more than these do.

@@ -15,7 +15,6 @@ from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problems
@@ -52,14 +51,44 @@ class Gate:
     def __post_init__(self) -> None:
         self._settings = self.services.settings.serve
         self._hosts = _allowed_hosts(self._settings)
+        self._answered: ASGIApp = self._admitted
+        if self._settings.cors_origins:  # a preflight carries no token
+            self._answered = CORSMiddleware(
+                self._admitted,
+                allow_origins=self._settings.cors_origins,
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+                expose_headers=["X-Request-ID", "Retry-After"],
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        exchange = HttpExchange.of_scope(scope, self.services.settings.language)
+
+        async def respond(message: Message) -> None:
+            """`send`, with the headers of every response. The exchange is logged before the last
+            byte goes out, so that a client that has its answer finds the line."""
+            if message["type"] == "http.response.start":
+                exchange.status = exchange.status or message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = exchange.request_id
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", "no-store")
+            elif message["type"] == "http.response.body" and not message.get("more_body", False):
+                self._finish(scope, exchange)
+            await send(message)
+
+        try:
+            await self._answered(scope, receive, respond)
+        finally:
+            self._finish(scope, exchange)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's answer, or why there is none."""
         headers = Headers(scope=scope)
         exchange = HttpExchange.of_scope(scope, self.services.settings.language)
-        response = _Response(self, scope, exchange, send)
         traceparent.set(checked(headers.get(HEADER, "")))
         # The turns that another request lets go on may be thousands.
         of_request.set(exchange.failures if exchange.is_question else None)
@@ -68,24 +97,26 @@ class Gate:
                 raise ProblemError(refusal)
             # Counted before the body is read, whatever it holds, unless it is to name the user.
             in_body = exchange.caller is not None and "x-user" not in headers
-            limited = (
-                None
-                if in_body
-                else self._limited(exchange, headers.get("x-user", "")[:MAX_ID_CHARS])
-            )
+            if not in_body:
+                self._count(exchange, headers.get("x-user", ""))
             body = await self._body(scope, headers, receive)
             exchange.question_body = body if exchange.is_question else None
             if in_body:
-                limited = self._limited(exchange, _user_of(scope, body))
-            if limited:
-                raise ProblemError(limited)
-            await self.app(scope, _replayed(body, receive), response)
+                self._count(exchange, _user_of(scope, body))
+            await self.app(scope, _replayed(body, receive), send)
         except ProblemError as exc:
-            await response_of(exc.problem, exchange)(scope, receive, response)
+            await response_of(exc.problem, exchange)(scope, receive, send)
         except Exception as exc:  # noqa: BLE001 - the document's sixth kind: anything else
-            await self._unexpected(exc, scope, receive, response, exchange)
-        finally:
-            response.finish()
+            of_request.set(exchange.failures)
+            admission = await asyncio.to_thread(
+                report_outside_a_phase, exc, "http", exchange.request_id, self.services
+            )
+            problem = problems.unexpected(admission.intervention_id)
+            if exchange.status:
+                logger.error("request %s broke off: %s", exchange.request_id, type(exc).__name__)
+                exchange.record(problem)
+                return
+            await response_of(problem, exchange)(scope, receive, send)
 
     def _refusal(self, headers: Headers, exchange: HttpExchange) -> Problem | None:
         host = _host_name(headers.get("host", ""))
@@ -111,14 +142,15 @@ class Gate:
         site = headers.get("sec-fetch-site")
         return origin is not None or site in ("cross-site", "same-site")
 
-    def _limited(self, exchange: HttpExchange, user: str) -> Problem | None:
+    def _count(self, exchange: HttpExchange, user: str) -> None:
         """Only questions count: those of an address, or of each user of a client that has a
-        token, which is trusted to name its users."""
-        if not exchange.is_question:
-            return None
-        client = f"{exchange.caller}\0{user}" if exchange.caller is not None else exchange.client
-        rate, wait_s = self.buckets.rate, self.buckets.take(client, monotonic())
-        return problems.limited(f"user_per_{rate.per}", rate, wait_s) if rate and wait_s else None
+        token, which is trusted to name its users. Raises ProblemError for one too many."""
+        if not exchange.is_question or (rate := self.buckets.rate) is None:
+            return
+        named = exchange.caller is not None
+        client = f"{exchange.caller}\0{user[:MAX_ID_CHARS]}" if named else exchange.client
+        if wait_s := self.buckets.take(client, monotonic()):
+            raise ProblemError(problems.limited(f"user_per_{rate.per}", rate, wait_s))
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, bounded in size and time. Raises ProblemError."""
@@ -138,89 +170,16 @@ class Gate:
             raise ProblemError(problems.of_status(HTTPStatus.UNSUPPORTED_MEDIA_TYPE))
         return body
 
-    async def _unexpected(
-        self,
-        exc: Exception,
-        scope: Scope,
-        receive: Receive,
-        response: _Response,
-        exchange: HttpExchange,
-    ) -> None:
-        of_request.set(exchange.failures)
-        admission = await asyncio.to_thread(
-            report_outside_a_phase, exc, "http", exchange.request_id, self.services
-        )
-        problem = problems.unexpected(admission.intervention_id)
-        if response.started:
-            logger.error("request %s broke off: %s", exchange.request_id, type(exc).__name__)
-            exchange.record(problem)
+    def _finish(self, scope: Scope, exchange: HttpExchange) -> None:
+        """Log and count the exchange, once; a refused one has reached no route."""
+        if exchange.logged:
             return
-        await response_of(problem, exchange)(scope, receive, response)
-
-    def finish(self, scope: Scope, exchange: HttpExchange) -> None:
-        """Log and count the exchange; a refused one has reached no route."""
+        exchange.logged = True
         path = exchange.path
         fallback = path if path in (*QUESTIONS, *PROBE_PATHS) else exchange.route
         exchange.route = getattr(scope.get("route"), "path", fallback)
         exchange.status = exchange.status or CLIENT_CLOSED
         log_exchange(exchange, self.services, self.metrics)
-
-
-@dataclass
-class _Response:
-    """`send`, with the headers of every response. The exchange is logged before the last byte goes
-    out, so that a client that has its answer finds the line."""
-
-    gate: Gate
-    scope: Scope
-    exchange: HttpExchange
-    send: Send
-    started: bool = False
-    finished: bool = False
-
-    def finish(self) -> None:
-        if not self.finished:
-            self.finished = True
-            self.gate.finish(self.scope, self.exchange)
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.started = True
-            self.exchange.status = self.exchange.status or message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self.exchange.request_id
-            headers["X-Content-Type-Options"] = "nosniff"
-            headers.setdefault("Cache-Control", "no-store")
-        elif message["type"] == "http.response.body" and not message.get("more_body", False):
-            self.finish()
-        await self.send(message)
-
-
-class Cors(CORSMiddleware):
-    """Pages of other sites that may ask (`cors_origins`). A preflight carries no token, so it is
-    answered before the gate; it is logged and counted, and refused with the envelope."""
-
-    def __init__(self, app: ASGIApp, *, services: Services, metrics: Metrics) -> None:
-        super().__init__(
-            app,
-            allow_origins=services.settings.serve.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
-            expose_headers=["X-Request-ID", "Retry-After"],
-        )
-        self._services = services
-        self._metrics = metrics
-
-    def preflight_response(self, request_headers: Headers) -> Response:
-        language = self._services.settings.language
-        exchange = HttpExchange.begin(request_headers, "", "OPTIONS", "", language)
-        response = super().preflight_response(request_headers)
-        if response.status_code >= HTTPStatus.BAD_REQUEST:
-            response = response_of(problems.of_status(HTTPStatus.FORBIDDEN), exchange)
-        response.headers["X-Request-ID"] = exchange.request_id
-        exchange.status = response.status_code
-        log_exchange(exchange, self._services, self._metrics)
-        return response
 
 
 def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -> None:
@@ -290,14 +249,14 @@ def _host_name(header: str) -> str:
 def _user_of(scope: Scope, body: bytes | None) -> str:
     """The user that a question names: `user_id`, or `user` in OpenAI's form."""
     if body is None:
-        return QueryParams(scope["query_string"]).get("user_id", "")[:MAX_ID_CHARS]
+        return QueryParams(scope["query_string"]).get("user_id", "")
     try:
         question = json.loads(body)
     except (ValueError, RecursionError):
         return ""
     named = question if isinstance(question, dict) else {}
     user = named.get("user_id") or named.get("user")
-    return user[:MAX_ID_CHARS] if isinstance(user, str) else ""
+    return user if isinstance(user, str) else ""
 
 
 async def _read(receive: Receive, most: int) -> bytes:

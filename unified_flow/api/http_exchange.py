@@ -47,34 +47,28 @@ class HttpExchange:
     turn_line: RequestLine | None = None
     question_body: bytes | None = None
     caller: str | None = None
+    logged: bool = False
     failures: FailureRecords = field(default_factory=FailureRecords)
 
     @classmethod
-    def begin(
-        cls, headers: Headers, client: str, method: str, path: str, default: Language
-    ) -> HttpExchange:
-        """A request id that is not well formed is replaced."""
-        request_id = headers.get("x-request-id", "")
-        repeatable = _REQUEST_ID.match(request_id) is not None
-        return cls(
-            request_id=request_id if repeatable else new_request_id(),
-            repeatable=repeatable,
-            client=client,
-            method=method if method.isalpha() and len(method) < 10 else "OTHER",
-            path=path,
-            language=preferred_language(headers.get("accept-language", ""), default),
-            started=perf_counter(),
-        )
-
-    @classmethod
     def of_scope(cls, scope: Scope, default: Language) -> HttpExchange:
-        """That of a request; made the first time, for the gate and for a broken body alike."""
+        """That of a request; made the first time, for the gate and for a broken body alike. A
+        request id that is not well formed is replaced."""
         state = scope.setdefault("state", {})
         if "exchange" not in state:
-            # A limit counts by address: the client could choose anything else.
-            client = str(scope["client"][0]) if scope.get("client") else "unknown"
-            headers = Headers(scope=scope)
-            state["exchange"] = cls.begin(headers, client, scope["method"], scope["path"], default)
+            headers, method = Headers(scope=scope), scope["method"]
+            request_id = headers.get("x-request-id", "")
+            repeatable = _REQUEST_ID.match(request_id) is not None
+            state["exchange"] = cls(
+                request_id=request_id if repeatable else new_request_id(),
+                repeatable=repeatable,
+                # A limit counts by address: the client could choose anything else.
+                client=str(scope["client"][0]) if scope.get("client") else "unknown",
+                method=method if method.isalpha() and len(method) < 10 else "OTHER",
+                path=scope["path"],
+                language=preferred_language(headers.get("accept-language", ""), default),
+                started=perf_counter(),
+            )
         exchange: HttpExchange = state["exchange"]
         return exchange
 
@@ -105,21 +99,22 @@ class HttpExchange:
         line = self.turn_line or RequestLine.without_turn(
             self.request_id, policy, refused=problem is not None
         )
-        return line.over_http(
-            HttpLine(
-                method=self.method,
-                route=self.route,
-                status=self.status,
-                duration_ms=elapsed_ms(self.started),
-                client=self.caller,
-            ),
-            request_id=self.request_id,
-            degraded=self.degraded,
-            # An answered turn's line names the class of its error; a client knows kinds.
-            error_type=problem.kind if problem else KIND_OF_CODE.get(line.code or ""),
-            code=problem.code if problem else None,
-            intervention_id=problem.intervention_id if problem else None,
+        http = HttpLine(
+            method=self.method,
+            route=self.route,
+            status=self.status,
+            duration_ms=elapsed_ms(self.started),
+            client=self.caller,
         )
+        # Not the id of the request which began the turn.
+        changes = {"request_id": self.request_id, "degraded": self.degraded, "http": http}
+        if problem is not None:
+            changes |= {"error": True, "type": problem.kind, "code": problem.code}
+            changes["intervention_id"] = line.intervention_id or problem.intervention_id
+        elif line.code is not None:
+            # An answered turn's line names the class of its error; a client knows kinds.
+            changes |= {"error": True, "type": KIND_OF_CODE[line.code]}
+        return line.model_copy(update=changes)
 
 
 def response_of(problem: Problem, exchange: HttpExchange) -> JSONResponse:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -15,6 +15,7 @@ from unified_flow.api import problems
 from unified_flow.api.problems import CLIENT_CLOSED, ProblemError
 from unified_flow.lib.threads import ended
 from unified_flow.turns.events import Observed
+from unified_flow.turns.ledger import Observer
 
 T = TypeVar("T")
 TIMEOUTS = ("ReadTimeout", "ConnectTimeout", "PoolTimeout", "WriteTimeout")
@@ -33,9 +34,9 @@ class Progress:
     _timed_out_at: float = 0.0
 
     @contextmanager
-    def of_turn(self) -> Iterator[Callable[[Observed], None]]:
-        """An observer for a turn that runs meanwhile."""
-        turn = object()
+    def of_turn(self, *others: Observer | None) -> Iterator[Observer]:
+        """An observer for a turn that runs meanwhile, which tells the others, too."""
+        turn, told = object(), [each for each in others if each is not None]
         self._last[turn] = monotonic()
 
         def observe(event: Observed) -> None:
@@ -45,6 +46,8 @@ class Progress:
             elif event.event == "model_failed" and event.error_type in TIMEOUTS:
                 self._timeouts += 1
                 self._timed_out_at = monotonic()
+            for other in told:
+                other(event)
 
         try:
             yield observe
@@ -101,10 +104,13 @@ class RunningTurns:
         return self.result(task)
 
     def result(self, task: asyncio.Task[T]) -> T:
-        """Of a task that is done. Raises what it raised."""
-        if task.cancelled() and self.stopping:
+        """Of a task that is done. Raises what it raised, and RuntimeError for a cancellation that
+        came from within."""
+        if not task.cancelled():
+            return task.result()
+        if self.stopping:
             raise ProblemError(problems.unavailable("stopping"))
-        return task.result()
+        raise RuntimeError("something that the turn waited for was cancelled")
 
     def cancel_all(self) -> None:
         for task in self._tasks:
@@ -122,18 +128,6 @@ async def cancel_and_wait(task: asyncio.Task[Any]) -> None:
     after that."""
     task.cancel()
     await ended(task)
-
-
-async def unless_cancelled(work: Awaitable[T]) -> T:
-    """Its result. A cancellation that comes from within, and not from the caller's side, is a
-    failure like any other: RuntimeError."""
-    try:
-        return await work
-    except asyncio.CancelledError as exc:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise RuntimeError("something that the turn waited for was cancelled") from exc
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -12,7 +12,6 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.datastructures import Headers
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -136,11 +135,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope | None) -> bytes:
     """A whole 400 response. One without a request (`scope`) is logged here, else by the gate."""
-    language = services.settings.language
-    if scope is not None:
-        exchange = HttpExchange.of_scope(scope, language)
-    else:
-        exchange = HttpExchange.begin(Headers({}), client, "OTHER", "", language)
+    nothing = {"client": (client, 0), "method": "OTHER", "path": "", "headers": []}
+    exchange = HttpExchange.of_scope(scope or nothing, services.settings.language)
     response = response_of(problems.broken(), exchange)
     response.headers["X-Request-ID"] = exchange.request_id
     exchange.status = response.status_code

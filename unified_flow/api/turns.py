@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -16,7 +15,6 @@ from unified_flow.api.answer import Answer, answer_of, silent_answer, source_of_
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.problems import ProblemError
-from unified_flow.api.running_turns import unless_cancelled
 from unified_flow.api.trace import with_trace
 from unified_flow.engine.failure_report import report_unhandled
 from unified_flow.engine.outcome import outcome_of
@@ -27,8 +25,7 @@ from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.lookup import flow_for, load_turn
 from unified_flow.resume.resumption import ResumeResult, resume_turn
-from unified_flow.turns.events import Observed
-from unified_flow.turns.fold import apply
+from unified_flow.turns.ledger import Observer
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 
@@ -58,37 +55,26 @@ async def ask(
     state: AppState,
     question: Question,
     exchange: HttpExchange,
-    observer: Callable[[Observed], None] | None = None,
+    observer: Observer | None = None,
     *,
     traced: bool = False,
 ) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
     check_session(state, question)
-    progress = Turn(request_id=exchange.request_id)  # for the trace of one that raises
-
-    def observe(event: Observed) -> None:
-        nonlocal progress
-        watch(event)
-        if traced:
-            progress = apply(progress, event)
-        if observer is not None:
-            observer(event)
-
     try:
-        processing = state.flow.process(
-            question.session_id or f"http_{secrets.token_hex(6)}",
-            question.text,
-            user_id=question.user_id,
-            channel=question.channel,
-            request_id=exchange.request_id,
-            repeatable=exchange.repeatable,
-            observer=observe,
-            persist=question.session_id is not None,
-            history=question.history if question.session_id is None else None,
-            log=exchange.set_turn_line,
-        )
-        with state.of_turn() as watch:
-            turn = await unless_cancelled(processing)
+        with state.progress.of_turn(state.metrics.observe, observer) as watch:
+            turn = await state.flow.process(
+                question.session_id or f"http_{secrets.token_hex(6)}",
+                question.text,
+                user_id=question.user_id,
+                channel=question.channel,
+                request_id=exchange.request_id,
+                repeatable=exchange.repeatable,
+                observer=watch,
+                persist=question.session_id is not None,
+                history=question.history if question.session_id is None else None,
+                log=exchange.set_turn_line,
+            )
         answer = answer_of(turn, question.session_id, exchange.language, traced=traced)
     except Exception as exc:
         services = state.services
@@ -110,7 +96,10 @@ async def ask(
             exchange.record(problem)
             return silent_answer(exchange.request_id, question.session_id, services.policy.name)
         if traced:
-            problem = with_trace(problem, progress, exc, exchange.language)
+            begun = (
+                exc.turn if isinstance(exc, PhaseError) else Turn(request_id=exchange.request_id)
+            )
+            problem = with_trace(problem, begun, exc, exchange.language)
         raise ProblemError(problem) from exc
     exchange.degraded = answer.metadata.degraded
     return answer
@@ -131,9 +120,8 @@ async def retry(
         suits = turn.asked_with == flow.services.asked_with
         own = flow if suits else await asyncio.to_thread(flow_for, turn, flow.services.home)
         async with nullcontext() if suits else own:
-            with state.of_turn() as watch:
-                resuming = resume_turn(own, turn_id, request, observer=watch, log=log)
-                resumed = await unless_cancelled(resuming)
+            with state.progress.of_turn(state.metrics.observe) as watch:
+                resumed = await resume_turn(own, turn_id, request, observer=watch, log=log)
     except (NotFoundError, ConfigError, InputError, RetrievalError) as exc:
         raise NotResumableError(str(exc)) from exc  # the fault is the turn's, not the request's
     if resumed.failed_again:

@@ -110,30 +110,6 @@ class RequestLine(BaseModel):
             timestamp=to_text(utc_now()), request_id=request_id, policy=policy, status=status
         )
 
-    def over_http(
-        self,
-        http: HttpLine,
-        *,
-        request_id: str,
-        degraded: bool,
-        error_type: str | None,
-        code: str | None,
-        intervention_id: str | None,
-    ) -> Self:
-        """With what HTTP has made of it: its own request id, not that of the request which began
-        the turn, and the client's names for an error."""
-        return self.model_copy(
-            update={
-                "request_id": request_id,
-                "degraded": degraded,
-                "error": self.error or code is not None,
-                "type": error_type or self.type,
-                "code": code or self.code,
-                "intervention_id": self.intervention_id or intervention_id,
-                "http": http,
-            }
-        )
-
 
 LogRequest = Callable[[RequestLine], None]
 
