@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 import socket
 import sys
@@ -98,7 +97,7 @@ def test_a_server_with_uvloop_beside_it_answers(tmp_path: Path) -> None:
 
 def test_the_server_keeps_a_connection_longer_than_clients_keep_theirs() -> None:
     settings = ServeSettings()
-    connections = Connections(most=1, head_s=1.0, malformed=lambda client, scope: b"")
+    connections = Connections(most=1, head_s=1.0)
     kept_s = config_of(FastAPI(), connections, settings).timeout_keep_alive
     assert kept_s > max(5, 60, 90)  # httpx; nginx and AWS; Go and hyper: see server.KEEP_ALIVE_S
 
@@ -135,7 +134,7 @@ def test_whoever_reads_gets_in_among_those_who_do_not() -> None:
             def connection_lost(self, exc: Exception | None) -> None:
                 self.request.cancel()
 
-        connections = Connections(most=1, head_s=WAIT_S, malformed=lambda client, scope: b"")
+        connections = Connections(most=1, head_s=WAIT_S)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(connections.around(Talkative), "127.0.0.1", 0)
         place = server.sockets[0].getsockname()
@@ -180,31 +179,19 @@ def test_what_clients_send_is_not_said_on_stderr(crowded: Service) -> None:
     [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nA B\r\n\r\n"],
     ids=["tls", "no host", "no header"],
 )
-def test_what_is_no_http_is_refused_with_the_envelope_and_logged(
-    sent: bytes, crowded: Service
-) -> None:
+def test_what_is_no_http_is_refused(sent: bytes, crowded: Service) -> None:
     with _connect(crowded) as connection:
         connection.sendall(sent)
-        head, _, body = _rest(connection).partition(b"\r\n\r\n")
-    answer = json.loads(body)
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert (answer["code"], answer["type"]) == ("VALIDATION_ERROR", "ValidationError")
-    assert f"x-request-id: {answer['request_id']}".encode() in head.lower()
-    assert crowded.log[-1]["request_id"] == answer["request_id"]
-    assert crowded.log[-1]["http"]["status"] == 400
+        assert _rest(connection).startswith(b"HTTP/1.1 400 ")
 
 
 def test_what_is_no_http_after_a_request_is_refused_in_the_same_way(crowded: Service) -> None:
     """It is read once the request before it has its answer."""
     with _connect(crowded) as connection:
         connection.sendall(HEAD + b"\r\n" + b"\x16\x03\x01\x02\x00\r\n\r\n")
-        first, _, second = _rest(connection).partition(b"}HTTP/1.1 400 ")
-    head, _, body = second.partition(b"\r\n\r\n")
-    answer = json.loads(body)
+        first, found, _ = _rest(connection).partition(b"}HTTP/1.1 400 ")
     assert first.startswith(b"HTTP/1.1 200 ")
-    assert answer["code"] == "VALIDATION_ERROR"
-    assert f"x-request-id: {answer['request_id']}".encode() in head.lower()
-    assert crowded.log[-1]["request_id"] == answer["request_id"]
+    assert found
 
 
 def test_a_flood_of_one_refusal_hides_no_other(tmp_path: Path) -> None:
@@ -222,11 +209,10 @@ def test_a_body_that_is_broken_has_one_line(crowded: Service) -> None:
     with _connect(crowded) as connection:
         head = b"POST /query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nabc")
-        answer = json.loads(_rest(connection).partition(b"\r\n\r\n")[2])
+        assert _rest(connection).startswith(b"HTTP/1.1 400 ")
     assert crowded.http.get("/errors").status_code == 200
     line, _ = crowded.log[before:]
-    assert (line["request_id"], line["http"]["route"]) == (answer["request_id"], "/query")
-    assert (line["http"]["status"], line["code"]) == (400, "VALIDATION_ERROR")
+    assert (line["http"]["route"], line["code"]) == ("/query", "VALIDATION_ERROR")
 
 
 def test_another_path_is_no_redirect_to_a_host_of_the_clients_choice(crowded: Service) -> None:

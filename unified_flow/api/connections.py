@@ -1,5 +1,4 @@
-"""Connections below HTTP: how many there are, how long a request's head may take, and the answer
-to bytes that are no HTTP.
+"""Connections below HTTP: how many there are, and how long a request's head may take.
 
 A server bounds neither the number of connections nor the time for a head: clients that connect and
 send nothing could use up all descriptors. This stands around a server's protocol and around the
@@ -19,21 +18,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 RESERVED_DESCRIPTORS = 64  # for files, and the sockets of the loop
 DESCRIPTORS_PER_TURN = 4  # for its journal, its search, its model and a tool
 MIN_CONNECTIONS = 8
-BAD_REQUEST = b"HTTP/1.1 400 "
-OURS = b"\r\nx-request-id: "  # a header of every answer of the application
 
 MakeProtocol = Callable[..., asyncio.Protocol]
 
 
 @dataclass
 class Connections:
-    """`most` at once. `head_s` is the time that a request's head may take. `malformed` makes the
-    answer to bytes that are no HTTP, from the client's address and the scope of the request whose
-    body they are, if any."""
+    """`most` at once. `head_s` is the time that a request's head may take."""
 
     most: int
     head_s: float
-    malformed: Callable[[str, Scope | None], bytes]
     _by_address: dict[Any, Connection] = field(default_factory=dict)
     # Without a request, or without reading their answer; oldest first.
     _idle: dict[Connection, None] = field(default_factory=dict)
@@ -58,7 +52,7 @@ class Connections:
                     connection.end_request()
                 await send(message)
 
-            connection.begin_request(scope)
+            connection.begin_request()
             await app(scope, receive, send_on)
 
         return serve
@@ -82,7 +76,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """The server's protocol, watched; and the transport that this protocol writes to."""
+    """The server's protocol, watched."""
 
     transport: asyncio.Transport
 
@@ -90,8 +84,7 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._protocol = protocol
         self._deadline: asyncio.TimerHandle | None = None
-        self._scope: Scope | None = None  # of the request that is being answered
-        self._refused = False
+        self._answering = False  # a request
         self._unread = False  # more has been written than the client takes
         self.address: Any = None
 
@@ -99,12 +92,12 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.address = tuple((transport.get_extra_info("peername") or (id(self),))[:2])
-        self._protocol.connection_made(_Refusing(self))  # type: ignore[arg-type]  # delegates
+        self._protocol.connection_made(transport)
         self._connections.add(self)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        if self._scope is None and self._deadline is None:
+        if not self._answering and self._deadline is None:
             self._await_head()
         self._protocol.data_received(data)
 
@@ -126,36 +119,16 @@ class Connection(asyncio.Protocol):
         self._say_whether_idle()
         self._protocol.resume_writing()
 
-    def begin_request(self, scope: Scope) -> None:
-        self._scope = scope
+    def begin_request(self) -> None:
+        self._answering = True
         self._head_arrived()
 
     def end_request(self) -> None:
-        self._scope = None
+        self._answering = False
         self._say_whether_idle()
 
-    def write(self, data: bytes) -> None:
-        """What the server writes of its own is its refusal of bytes that are no HTTP: ours goes
-        out in its place, once the request whose body they are has reached the application."""
-        if self._refused:
-            return
-        if data.startswith(BAD_REQUEST) and OURS not in data.lower():
-            self._refused = True
-            asyncio.get_running_loop().call_soon(self._refuse)
-        else:
-            self.transport.write(data)
-
-    def close(self) -> None:
-        if not self._refused:
-            self.transport.close()
-
-    def _refuse(self) -> None:
-        client = str(self.address[0])
-        self.transport.write(self._connections.malformed(client, self._scope))
-        self.transport.close()
-
     def _say_whether_idle(self) -> None:
-        self._connections.set_idle(self, idle=self._scope is None or self._unread)
+        self._connections.set_idle(self, idle=self._unread or not self._answering)
 
     def _await_head(self) -> None:
         self._say_whether_idle()
@@ -167,17 +140,6 @@ class Connection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-
-class _Refusing:
-    """A transport whose `write` and `close` are the connection's."""
-
-    def __init__(self, connection: Connection) -> None:
-        self.write, self.close = connection.write, connection.close
-        self._transport = connection.transport
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 def max_connections(wanted: int, turns: int) -> int:

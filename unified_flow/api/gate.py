@@ -65,7 +65,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        exchange = HttpExchange.of_scope(scope, self.services.settings.language)
+        exchange = HttpExchange.begin(scope, self.services.settings.language)
 
         async def respond(message: Message) -> None:
             """`send`, with the headers of every response. The exchange is logged before the last
@@ -88,7 +88,7 @@ class Gate:
     async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer, or why there is none."""
         headers = Headers(scope=scope)
-        exchange = HttpExchange.of_scope(scope, self.services.settings.language)
+        exchange: HttpExchange = scope["state"]["exchange"]
         traceparent.set(checked(headers.get(HEADER, "")))
         # The turns that another request lets go on may be thousands.
         of_request.set(exchange.failures if exchange.is_question else None)
@@ -126,7 +126,7 @@ class Gate:
             return problems.of_status(HTTPStatus.FORBIDDEN)
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy may end the body elsewhere, and take its rest for a request (RFC 9112, 6.1).
-            return problems.broken()
+            return problems.of_status(HTTPStatus.BAD_REQUEST)
         authorization = headers.get("authorization", "")
         exchange.caller = self.tokens.client.client_of(authorization)
         if exchange.path not in OPEN_PATHS and not self.tokens.allows(authorization, exchange.path):

@@ -51,25 +51,22 @@ class HttpExchange:
     failures: FailureRecords = field(default_factory=FailureRecords)
 
     @classmethod
-    def of_scope(cls, scope: Scope, default: Language) -> HttpExchange:
-        """That of a request; made the first time, for the gate and for a broken body alike. A
-        request id that is not well formed is replaced."""
-        state = scope.setdefault("state", {})
-        if "exchange" not in state:
-            headers, method = Headers(scope=scope), scope["method"]
-            request_id = headers.get("x-request-id", "")
-            repeatable = _REQUEST_ID.match(request_id) is not None
-            state["exchange"] = cls(
-                request_id=request_id if repeatable else new_request_id(),
-                repeatable=repeatable,
-                # A limit counts by address: the client could choose anything else.
-                client=str(scope["client"][0]) if scope.get("client") else "unknown",
-                method=method if method.isalpha() and len(method) < 10 else "OTHER",
-                path=scope["path"],
-                language=preferred_language(headers.get("accept-language", ""), default),
-                started=perf_counter(),
-            )
-        exchange: HttpExchange = state["exchange"]
+    def begin(cls, scope: Scope, default: Language) -> HttpExchange:
+        """That of a request, in its state. An id that is not well formed is replaced."""
+        headers, method = Headers(scope=scope), scope["method"]
+        request_id = headers.get("x-request-id", "")
+        repeatable = _REQUEST_ID.match(request_id) is not None
+        exchange = cls(
+            request_id=request_id if repeatable else new_request_id(),
+            repeatable=repeatable,
+            # A limit counts by address: the client could choose anything else.
+            client=str(scope["client"][0]) if scope.get("client") else "unknown",
+            method=method if method.isalpha() and len(method) < 10 else "OTHER",
+            path=scope["path"],
+            language=preferred_language(headers.get("accept-language", ""), default),
+            started=perf_counter(),
+        )
+        scope.setdefault("state", {})["exchange"] = exchange
         return exchange
 
     @property

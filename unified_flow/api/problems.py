@@ -152,13 +152,8 @@ def of_status(status: int) -> Problem:
         return unexpected()
     key = f"status_{status}"
     problem = invalid(key if key in MESSAGES["en"] else "status_400", status)
-    final = status == HTTPStatus.CONFLICT
-    return replace(problem, closes=status == HTTPStatus.REQUEST_TIMEOUT, final=final)
-
-
-def broken() -> Problem:
-    """400 for bytes that are no HTTP, or that two readers could take for different requests."""
-    return replace(of_status(HTTPStatus.BAD_REQUEST), closes=True)
+    closes = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT)
+    return replace(problem, closes=closes, final=status == HTTPStatus.CONFLICT)
 
 
 def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_AFTER_S) -> Problem:

@@ -12,16 +12,11 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from unified_flow.api import problems
 from unified_flow.api.app import make_app
 from unified_flow.api.connections import Connections, max_connections
 from unified_flow.api.dependencies import AppState
-from unified_flow.api.gate import log_exchange
-from unified_flow.api.http_exchange import HttpExchange, response_of
-from unified_flow.api.metrics import Metrics
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.api.upkeep import Alarms
 from unified_flow.config.tables import ServeSettings
@@ -54,7 +49,6 @@ def serve(services: Services) -> None:
         connections = Connections(
             most=max_connections(settings.max_connections, settings.max_turns),
             head_s=settings.body_timeout_s,
-            malformed=partial(_malformed, services, state.metrics),
         )
         config = config_of(app, connections, settings)
         _Server(config, state.running, settings.shutdown_grace_s).run(sockets=[listener])
@@ -131,16 +125,3 @@ def listen(host: str, port: int) -> socket.socket:
             f"{host}:{port} cannot be listened on: {exc.strerror or exc}",
             hint="name another with --host and --port (0 takes any free port)",
         ) from exc
-
-
-def _malformed(services: Services, metrics: Metrics, client: str, scope: Scope | None) -> bytes:
-    """A whole 400 response. One without a request (`scope`) is logged here, else by the gate."""
-    nothing = {"client": (client, 0), "method": "OTHER", "path": "", "headers": []}
-    exchange = HttpExchange.of_scope(scope or nothing, services.settings.language)
-    response = response_of(problems.broken(), exchange)
-    response.headers["X-Request-ID"] = exchange.request_id
-    exchange.status = response.status_code
-    if scope is None:
-        log_exchange(exchange, services, metrics)
-    head = b"".join(name + b": " + value + b"\r\n" for name, value in response.raw_headers)
-    return b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + bytes(response.body)
