@@ -97,12 +97,13 @@ class Gate:
                 raise ProblemError(refusal)
             # Counted before the body is read, whatever it holds, unless it is to name the user.
             in_body = exchange.caller is not None and "x-user" not in headers
-            if not in_body:
-                self._count(exchange, headers.get("x-user", ""))
+            limited = None if in_body else self._limited(exchange, headers.get("x-user", ""))
             body = await self._body(scope, headers, receive)
             exchange.question_body = body if exchange.is_question else None
             if in_body:
-                self._count(exchange, _user_of(scope, body))
+                limited = self._limited(exchange, _user_of(scope, body))
+            if limited:
+                raise ProblemError(limited)
             await self.app(scope, _replayed(body, receive), send)
         except ProblemError as exc:
             await response_of(exc.problem, exchange)(scope, receive, send)
@@ -142,15 +143,15 @@ class Gate:
         site = headers.get("sec-fetch-site")
         return origin is not None or site in ("cross-site", "same-site")
 
-    def _count(self, exchange: HttpExchange, user: str) -> None:
+    def _limited(self, exchange: HttpExchange, user: str) -> Problem | None:
         """Only questions count: those of an address, or of each user of a client that has a
-        token, which is trusted to name its users. Raises ProblemError for one too many."""
+        token, which is trusted to name its users."""
         if not exchange.is_question or (rate := self.buckets.rate) is None:
-            return
+            return None
         named = exchange.caller is not None
         client = f"{exchange.caller}\0{user[:MAX_ID_CHARS]}" if named else exchange.client
-        if wait_s := self.buckets.take(client, monotonic()):
-            raise ProblemError(problems.limited(f"user_per_{rate.per}", rate, wait_s))
+        wait_s = self.buckets.take(client, monotonic())
+        return problems.limited(f"user_per_{rate.per}", rate, wait_s) if wait_s else None
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:
         """The whole body, bounded in size and time. Raises ProblemError."""

@@ -159,7 +159,8 @@ class _Visit:
         reporting = asyncio.create_task(
             asyncio.to_thread(report_failure, failure, context, ledger.turn, services)
         )
-        services.count_report(ledger.turn.turn_id, reporting)
+        services.reporting[reporting] = ledger.turn.turn_id
+        reporting.add_done_callback(services.reporting.pop)
         # A policy with time-outs does not let the queue's lock delay the answer.
         bounded = services.policy.bounds.pipeline_s is not None
         try:

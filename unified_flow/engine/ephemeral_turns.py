@@ -69,7 +69,7 @@ class EphemeralTurns:
 
     def _needed(self) -> set[int]:
         """What is being reported is looked for first."""
-        return set(self._reporting) | self._queue.turns_needed()
+        return set(self._reporting.values()) | self._queue.turns_needed()
 
 
 def _may_go(turn: Turn | None) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,8 +57,8 @@ class ThisProcess(Dispatcher):
 @dataclass(frozen=True)
 class Services:
     """`asked_with`: the settings that were given rather than configured (events.TurnStarted).
-    `pause` waits some seconds before another attempt. `reporting` counts, by turn, the failures
-    on their way into the queue."""
+    `pause` waits some seconds before another attempt. `reporting` has the turns of the
+    failures that are on their way into the queue."""
 
     home: Path
     settings: Settings
@@ -80,7 +79,7 @@ class Services:
     dispatcher: Dispatcher = field(default_factory=ThisProcess)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     traces: Traces | None = None
-    reporting: Counter[int] = field(default_factory=Counter)
+    reporting: dict[asyncio.Task[Any], int] = field(default_factory=dict)
 
     @cached_property
     def recipes(self) -> Path:
@@ -98,17 +97,6 @@ class Services:
             )
         found = recipe.load(phase, own)
         return recipe.load(phase, own, small=True) if self.models.is_small(found.head) else found
-
-    def count_report(self, turn_id: int, report: asyncio.Task[Any]) -> None:
-        """Count the turn among those in `reporting` until `report` ends."""
-
-        def ended(_: asyncio.Task[Any]) -> None:
-            self.reporting[turn_id] -= 1
-            if not self.reporting[turn_id]:
-                del self.reporting[turn_id]
-
-        self.reporting[turn_id] += 1
-        report.add_done_callback(ended)
 
     async def aclose(self) -> None:
         self.dispatcher.close()

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any, Literal
 
@@ -157,23 +157,6 @@ class ChatCompletion(BaseModel):
     unified_flow: dict[str, Any] = Field(description="an Answer, without its text and trace")
 
 
-@dataclass
-class Usage:
-    """Tokens of the turn's model calls; an observer."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def __call__(self, event: Observed) -> None:
-        if isinstance(event, ModelCalled):
-            self.prompt_tokens += event.prompt_tokens or 0
-            self.completion_tokens += event.completion_tokens or 0
-
-    def as_json(self) -> dict[str, int]:
-        total = self.prompt_tokens + self.completion_tokens
-        return asdict(self) | {"total_tokens": total}
-
-
 @router.get("/models", responses=openai_errors())
 async def models() -> ModelList:
     return ModelList(data=[ModelCard(id=MODEL)])
@@ -201,11 +184,22 @@ async def complete(
     session_id = body.metadata.session_id if body.metadata else None
     user = body.user or "default"
     question = Question(body.question, session_id, user, "chat", history=body.history)
-    usage = Usage()
-    turn = ask(state, question, exchange, usage)
+    tokens = Counter[str]()
+
+    def count(event: Observed) -> None:
+        if isinstance(event, ModelCalled):
+            tokens["prompt"] += event.prompt_tokens or 0
+            tokens["completion"] += event.completion_tokens or 0
+
+    turn = ask(state, question, exchange, count)
     answer = await state.running.while_connected(turn, request.receive)
     if not answer.should_respond:
-        usage = Usage()  # its tokens would show whether a model was called
+        tokens.clear()  # its tokens would show whether a model was called
+    usage = ChatUsage(
+        prompt_tokens=tokens["prompt"],
+        completion_tokens=tokens["completion"],
+        total_tokens=tokens.total(),
+    )
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         return EventStream(_chunks(answer, usage if with_usage else None))
@@ -226,17 +220,17 @@ def _extension(answer: Answer) -> dict[str, Any]:
     return {"unified_flow": answer.model_dump(mode="json", exclude={"answer", "trace"})}
 
 
-def _completion(answer: Answer, usage: Usage) -> dict[str, Any]:
+def _completion(answer: Answer, usage: ChatUsage) -> dict[str, Any]:
     message = {"role": "assistant", "content": answer.answer, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return (
         _head("chat.completion")
-        | {"choices": [choice], "usage": usage.as_json()}
+        | {"choices": [choice], "usage": usage.model_dump()}
         | _extension(answer)
     )
 
 
-def _chunks(answer: Answer, usage: Usage | None) -> Iterator[str]:
+def _chunks(answer: Answer, usage: ChatUsage | None) -> Iterator[str]:
     head = _head("chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
@@ -248,7 +242,7 @@ def _chunks(answer: Answer, usage: Usage | None) -> Iterator[str]:
         yield _data(chunk({"content": piece}))
     yield _data(chunk({}, "stop") | _extension(answer))
     if usage is not None:
-        yield _data(head | {"choices": [], "usage": usage.as_json()})
+        yield _data(head | {"choices": [], "usage": usage.model_dump()})
     yield "data: [DONE]\n\n"
 
 
