@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from interventions import InterventionQueue
@@ -54,6 +54,7 @@ from unified_flow.turns.store import TurnStore
 if TYPE_CHECKING:  # the extra `otel`
     from unified_flow.engine.telemetry.spans import Traces
 
+FUNCTIONS = (FunctionType, MethodType, BuiltinFunctionType)
 RESUMED_WITH = (
     "model",
     "base_url",
@@ -103,10 +104,11 @@ def wire(
     ConfigError, and InputError for documents that are not there.
     """
     root = find_home(home)
-    named = [absolute(each) for each in _listed("docs", docs, "a path", _is_path)] or None
-    tool_modules = _listed("tool_modules", tool_modules, "a text", _is_text)
-    allow_tools = _listed("allow_tools", allow_tools, "a text", _is_text)
-    own_tools = _tools_given(tools)
+    named = [absolute(each) for each in _listed("docs", docs, "a path", Path, str)] or None
+    tool_modules = _listed("tool_modules", tool_modules, "a text", str)
+    allow_tools = _listed("allow_tools", allow_tools, "a text", str)
+    given = _listed("tools", tools, "a function or a Tool", Tool, *FUNCTIONS)
+    own_tools = [each if isinstance(each, Tool) else from_function(each) for each in given]
     model, own_models = _models_given(model, extra_models or {})
     settings = load(root, docs=named, model=model, **overrides)
     settings_of(root, NotificationSettings)  # a mistake there is reported now, not with a failure
@@ -163,34 +165,16 @@ def _workers(turns: TurnStore, settings: Settings) -> Dispatcher:
     return Workers(turns, settings.language)
 
 
-def _listed(name: str, given: object, what: str, fits: Callable[[object], bool]) -> list[Any]:
+def _listed(name: str, given: object, what: str, *kinds: type) -> list[Any]:
     """One or several, as a list. Raises ConfigError for what does not fit."""
     if isinstance(given, Sequence) and not isinstance(given, str):
         listed = list(given)
     else:
         listed = [] if given is None else [given]
     for each in listed:
-        if not fits(each):
+        if not isinstance(each, kinds):
             raise ConfigError(f"{name} is {what}, or a list of them, not {type(each).__name__}")
     return listed
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, Path | str)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _tools_given(tools: object) -> list[Tool]:
-    """Raises ConfigError, also for a function of which no tool can be made."""
-
-    def fits(value: object) -> bool:
-        return isinstance(value, Tool) or inspect.isroutine(value)
-
-    given = _listed("tools", tools, "a function or a Tool", fits)
-    return [each if isinstance(each, Tool) else from_function(each) for each in given]
 
 
 def _models_given(model: object, extra: Mapping[str, Model]) -> tuple[str | None, dict[str, Model]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -127,7 +127,7 @@ class Gate:
             return problems.of_status(HTTPStatus.FORBIDDEN)
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy may end the body elsewhere, and take its rest for a request (RFC 9112, 6.1).
-            return problems.of_status(HTTPStatus.BAD_REQUEST)
+            return replace(problems.of_status(HTTPStatus.BAD_REQUEST), closes=True)
         authorization = headers.get("authorization", "")
         exchange.caller = self.tokens.client.client_of(authorization)
         if exchange.path not in OPEN_PATHS and not self.tokens.allows(authorization, exchange.path):
@@ -203,7 +203,7 @@ def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -
         return
     refused = exchange.turn_line is None and problem is not None
     if refused and metrics.refusals.take(str(exchange.status), monotonic()):
-        metrics.count_unlogged()
+        metrics.unlogged.inc()
         return
     log, line = services.query_log, exchange.line(services.policy.name)
     if not failed:

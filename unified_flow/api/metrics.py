@@ -56,7 +56,7 @@ class Metrics:
             "turn_duration_seconds", "Of an answered turn.", buckets=BUCKETS, **own
         )
         self._unavailable = Counter("unavailable", "Requests that got 503.", ["reason"], **own)
-        self._unlogged = Counter("unlogged_refusals", "Refused without a line in the log.", **own)
+        self.unlogged = Counter("unlogged_refusals", "Refused without a line in the log.", **own)
         self.refusals = Buckets(REFUSALS_LOGGED)
         Gauge("running_turns", "Turns that run now.", **own).set_function(lambda: len(running))
         Gauge("turns_limit", "Turns that may run at once.", **own).set(running.limit)
@@ -92,9 +92,6 @@ class Metrics:
         status = problem.status if problem else exchange.status  # an error event has its own
         if exchange.question_body is not None and status != CLIENT_CLOSED:
             self._count_retry(exchange.client, exchange.question_body, status)
-
-    def count_unlogged(self) -> None:
-        self._unlogged.inc()
 
     def _count_retry(self, client: str, question: bytes, status: int) -> None:
         """Whether a question repeats a failed one of its client. A salted digest stands for it,

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from interventions.errors import (
     AmbiguousIdError,
+    ArgumentError,
     ConflictError,
     NotFoundError,
     QueryError,
@@ -152,8 +153,8 @@ def of_status(status: int) -> Problem:
         return unexpected()
     key = f"status_{status}"
     problem = invalid(key if key in MESSAGES["en"] else "status_400", status)
-    closes = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT)
-    return replace(problem, closes=closes, final=status == HTTPStatus.CONFLICT)
+    final = status == HTTPStatus.CONFLICT
+    return replace(problem, closes=status == HTTPStatus.REQUEST_TIMEOUT, final=final)
 
 
 def limited(limit: str, rate: Rate | None = None, retry_after_s: float = RETRY_AFTER_S) -> Problem:
@@ -202,6 +203,7 @@ PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
     NotFoundError: lambda exc: of_status(HTTPStatus.NOT_FOUND),
     AmbiguousIdError: lambda exc: of_status(HTTPStatus.CONFLICT),
     ConflictError: lambda exc: of_status(HTTPStatus.CONFLICT),
+    ArgumentError: lambda exc: invalid("field_wrong", field_name=exc.argument),
     QueryError: lambda exc: invalid("field_wrong", field_name="query"),
     NoSuchTurnError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),
     NotResumableError: lambda exc: invalid("retry_impossible", HTTPStatus.CONFLICT),

@@ -4,7 +4,6 @@ letting a turn go on. Everything here needs the triage token."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, Self, get_type_hints
@@ -43,6 +42,14 @@ from unified_flow.turns.turn import UNDER_WAY, Turn
 router = APIRouter(tags=["triage"], dependencies=[Depends(require_triage_token)])
 interventions = APIRouter(prefix="/interventions", responses=errors(404, 408, 409, 413, 415, 422))
 VIA = "http"
+
+
+async def queue_of(state: StateDep) -> InterventionQueue:
+    return state.services.queue
+
+
+QueueDep = Annotated[InterventionQueue, Depends(queue_of)]
+By = Annotated[str | None, Field(min_length=1, max_length=100, description="who does it")]
 Id = Annotated[str, Path(min_length=1, max_length=100, description="the id, or how it begins")]
 
 
@@ -106,7 +113,7 @@ class TransitionRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
+    by: By = None
     expected_version: int | None = Field(default=None, ge=0)
 
     @property
@@ -154,7 +161,7 @@ class ResumeTurnRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    by: str | None = Field(default=None, min_length=1, max_length=100, description="who does it")
+    by: By = None
     note: str = Field(default="resumed over HTTP", min_length=1, max_length=2000)
     rerun_tools: bool = False
     tools_done: bool = False
@@ -283,26 +290,26 @@ async def resume(
 
 @interventions.get("")
 def list_interventions(
-    state: StateDep,
+    queue: QueueDep,
     query: Annotated[str, Query(max_length=500, description="such as `sev:critical age:>1h`")] = "",
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> InterventionList:
     """The open ones, worst and newest first; with `is:any` or `is:resolved` others, too."""
-    found = parse(query).select(list(state.services.queue.entries()), utc_now())
+    found = parse(query).select(list(queue.entries()), utc_now())
     shown = worst_first(found)[:limit]
     return InterventionList(interventions=[InterventionView.of(entry) for entry in shown])
 
 
 @interventions.get("/health", response_model=QueueHealth)
-def queue_health(state: StateDep) -> Any:
+def queue_health(queue: QueueDep) -> Any:
     """As `interventions health --json`."""
-    return state.services.queue.health()
+    return queue.health()
 
 
 @interventions.get("/{intervention_id}")
-def show(state: StateDep, intervention_id: Id) -> InterventionView:
+def show(queue: QueueDep, intervention_id: Id) -> InterventionView:
     """One, with its traceback, context and evidence."""
-    return InterventionView.of(state.services.queue.find(intervention_id))
+    return InterventionView.of(queue.find(intervention_id))
 
 
 @interventions.get(
@@ -310,45 +317,44 @@ def show(state: StateDep, intervention_id: Id) -> InterventionView:
     response_model=list[JournalLine],
     response_model_exclude_unset=True,
 )
-def journal(state: StateDep, intervention_id: Id) -> Any:
+def journal(queue: QueueDep, intervention_id: Id) -> Any:
     """Who did what and when, oldest first."""
-    queue = state.services.queue
     return queue.journal(queue.find(intervention_id)["id"])
 
 
 @interventions.post("/{intervention_id}/resolve")
-def resolve(state: StateDep, intervention_id: Id, body: ResolveRequest) -> InterventionView:
-    return _changed(state, lambda q: q.resolve(intervention_id, body.note, **body.keywords))
+def resolve(queue: QueueDep, intervention_id: Id, body: ResolveRequest) -> InterventionView:
+    return InterventionView.of(queue.resolve(intervention_id, body.note, **body.keywords))
 
 
 @interventions.post("/{intervention_id}/dismiss")
-def dismiss(state: StateDep, intervention_id: Id, body: DismissRequest) -> InterventionView:
-    return _changed(state, lambda q: q.dismiss(intervention_id, body.note, **body.keywords))
+def dismiss(queue: QueueDep, intervention_id: Id, body: DismissRequest) -> InterventionView:
+    return InterventionView.of(queue.dismiss(intervention_id, body.note, **body.keywords))
 
 
 @interventions.post("/{intervention_id}/snooze")
-def snooze(state: StateDep, intervention_id: Id, body: SnoozeRequest) -> InterventionView:
+def snooze(queue: QueueDep, intervention_id: Id, body: SnoozeRequest) -> InterventionView:
     duration = parse_duration(body.duration) if body.duration is not None else None
     if body.duration is not None and duration is None:
         raise ProblemError(problems.invalid("field_wrong", field_name="duration"))
     keywords = body.keywords | {"duration": duration, "until_n_more": body.until_n_more}
-    return _changed(state, lambda q: q.snooze(intervention_id, **keywords))
+    return InterventionView.of(queue.snooze(intervention_id, **keywords))
 
 
 @interventions.post("/{intervention_id}/reopen")
-def reopen(state: StateDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
-    return _changed(state, lambda q: q.reopen(intervention_id, **body.keywords))
+def reopen(queue: QueueDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
+    return InterventionView.of(queue.reopen(intervention_id, **body.keywords))
 
 
 @interventions.post("/{intervention_id}/assign")
-def assign(state: StateDep, intervention_id: Id, body: AssignRequest) -> InterventionView:
-    return _changed(state, lambda q: q.assign(intervention_id, body.owner, **body.keywords))
+def assign(queue: QueueDep, intervention_id: Id, body: AssignRequest) -> InterventionView:
+    return InterventionView.of(queue.assign(intervention_id, body.owner, **body.keywords))
 
 
 @interventions.post("/{intervention_id}/undo")
-def undo(state: StateDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
+def undo(queue: QueueDep, intervention_id: Id, body: TransitionRequest) -> InterventionView:
     """Take back the last transition."""
-    return _changed(state, lambda q: q.undo(intervention_id, **body.keywords)[1])
+    return InterventionView.of(queue.undo(intervention_id, **body.keywords)[1])
 
 
 @interventions.post("/{intervention_id}/retry", responses=errors())
@@ -374,16 +380,6 @@ async def retry_turn(
     turn = retry(state, entry["turn_id"], resume, exchange.set_turn_line)
     resumed = await state.running.while_connected(turn, request.receive)
     return RetriedTurn(status=resumed.status, turn_id=resumed.turn.turn_id)
-
-
-def _changed(state: AppState, change: Callable[[InterventionQueue], Entry]) -> InterventionView:
-    """The entry after a transition. Raises ProblemError for an impossible one, such as a snooze
-    beyond the last year."""
-    try:
-        entry = change(state.services.queue)
-    except ValueError as exc:
-        raise ProblemError(problems.of_status(400)) from exc
-    return InterventionView.of(entry)
 
 
 router.include_router(interventions)
