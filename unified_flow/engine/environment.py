@@ -33,7 +33,7 @@ def beginning(
     }
 
 
-def environment_then(turn: Turn) -> dict[str, Any]:
+def _environment_then(turn: Turn) -> dict[str, Any]:
     """The environment in which the turn stopped, as far as it is known; the last reading counts."""
     known = dict(turn.environment)
     known["config_digest"] = turn.config_digest
@@ -43,12 +43,6 @@ def environment_then(turn: Turn) -> dict[str, Any]:
     if "recipes" in known and last is not None and last.recipe_digest is not None:
         known["recipes"] = known["recipes"] | {last.phase: last.recipe_digest[:DIGEST]}
     return known
-
-
-def environment_now(services: Services) -> dict[str, Any]:
-    """The environment of this process."""
-    config = {"config_digest": services.config_digest}
-    return environment(services.home, config | _of_phases(services, services.recipe))
 
 
 def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, dict[str, str]]:
@@ -68,7 +62,8 @@ def _of_phases(services: Services, read: Callable[[str], Recipe]) -> dict[str, d
 
 def changed_since(turn: Turn, services: Services) -> list[str]:
     """What differs now from that on which the turn stopped, a line each."""
-    return differences(environment_then(turn), environment_now(services))
+    own = {"config_digest": services.config_digest} | _of_phases(services, services.recipe)
+    return differences(_environment_then(turn), environment(services.home, own))
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

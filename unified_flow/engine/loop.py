@@ -27,32 +27,25 @@ logger = logging.getLogger(__name__)
 
 async def run_turn(ledger: Ledger, run: TurnRun) -> Turn:
     """The turn to its end, which is journalled. Raises as `UnifiedFlow.process` does."""
-    traces = run.services.traces
+    traces, started = run.services.traces, perf_counter()
     with traces.of(ledger) if traces is not None else nullcontext():
-        return await _run_turn(ledger, run)
-
-
-async def _run_turn(ledger: Ledger, run: TurnRun) -> Turn:
-    started = perf_counter()
-    try:
-        status = await _run_phases(ledger, run)
-        saved = status == "answered" and ledger.turn.persist
+        try:
+            status = await _run_phases(ledger, run)
+            saved = status == "answered" and ledger.turn.persist
+        except SaveError:
+            # The answer stands: a failed save must not cost the user what the turn found.
+            status, saved = "answered", False
+        except (asyncio.CancelledError, KeyboardInterrupt) as exc:
+            if ledger.turn.status != "failed":  # cancelled while its failure was reported
+                interrupted = type(exc).__name__
+                await _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=interrupted))
+            raise
+        except PhaseError as exc:
+            if exc.answer == "silence":
+                await run.services.guardrails.failed(ledger.turn, exc)
+            raise
         took = elapsed_ms(started)
         await _close(ledger, TurnCompleted(status=status, saved=saved, duration_ms=took))
-    except SaveError:
-        # The answer stands: a failed save must not cost the user what the turn found.
-        took = elapsed_ms(started)
-        await _close(ledger, TurnCompleted(status="answered", saved=False, duration_ms=took))
-    except (asyncio.CancelledError, KeyboardInterrupt) as exc:
-        if ledger.turn.status != "failed":  # cancelled while its failure was reported
-            await _close(
-                ledger, TurnInterrupted(phase=ledger.turn.running, reason=type(exc).__name__)
-            )
-        raise
-    except PhaseError as exc:
-        if exc.answer == "silence":
-            await run.services.guardrails.failed(ledger.turn, exc)
-        raise
     return ledger.turn
 
 

@@ -17,7 +17,6 @@ from pydantic import BaseModel
 
 from interventions.secrets.redaction import redact_text
 from unified_flow.config.tool_names import DOC_SEARCH
-from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import CallSite, TurnRun
 from unified_flow.errors import ToolNotFoundError
 from unified_flow.lib.clock import elapsed_ms
@@ -33,17 +32,16 @@ BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 
 
 class Prefetch:
-    """One search, begun at once; `ends_at` (loop time) is when it must be back."""
+    """One search, begun at once."""
 
-    def __init__(
-        self, services: Services, turn: Turn, tool: Tool, args: BaseModel, ends_at: float
-    ) -> None:
-        self._services = services
+    def __init__(self, run: TurnRun, turn: Turn, tool: Tool, args: BaseModel) -> None:
+        self._services = run.services
         self._caller = Caller(turn.user_id, turn.session_id, turn.turn_id)
         self._tool = tool
         self._args = args
         self._joined = False
-        left_s = ends_at - asyncio.get_running_loop().time()
+        assert run.search_ends_at is not None
+        left_s = run.search_ends_at - asyncio.get_running_loop().time()
         self._task = asyncio.create_task(self._search(max(0.0, round(left_s, 2))))
 
     @classmethod
@@ -52,16 +50,13 @@ class Prefetch:
         searched, or no search is allowed."""
         if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
             return None
-        services = run.services
-        request = ToolRequest(tool=DOC_SEARCH, args={"query": turn.question})
+        toolbox, gate = run.services.toolbox, run.services.gate
         try:
-            tool, args = services.toolbox.check(request)
+            tool, args = toolbox.check(ToolRequest(tool=DOC_SEARCH, args={"query": turn.question}))
         except ToolNotFoundError:
             return None
-        if services.gate.decide(tool, turn.session_id).verdict != "allowed":
-            return None
-        assert run.search_ends_at is not None
-        return cls(services, turn, tool, args, run.search_ends_at)
+        allowed = gate.decide(tool, turn.session_id).verdict == "allowed"
+        return cls(run, turn, tool, args) if allowed else None
 
     async def run_beside(
         self, phase: Coroutine[Any, Any, T], set_call_site: Callable[[CallSite], None]
@@ -85,7 +80,9 @@ class Prefetch:
             self._joined = True
             return result
         finally:
-            await _cancelled(running)
+            if running.cancel():
+                await asyncio.wait({running})
+            _retrieve_exception(running)
 
     async def passages(self) -> list[Passage]:
         """What the search finds in the time that it has left; [] if it fails."""
@@ -117,13 +114,6 @@ class Prefetch:
         started, call = perf_counter(), self._services.toolbox.call
         output = await call(self._tool, self._args, self._caller, within_s=within_s)
         return output, elapsed_ms(started)
-
-
-async def _cancelled(task: asyncio.Future[Any]) -> None:
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
-    _retrieve_exception(task)
 
 
 def _retrieve_exception(task: asyncio.Future[Any]) -> None:

@@ -31,7 +31,10 @@ class TurnRun:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.bounds = services.policy.bounds
-        self._began_at = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
+        self.ends_at = None if self.bounds.pipeline_s is None else now + self.bounds.pipeline_s
+        # When the first search must be back, the refresh of the index included.
+        self.search_ends_at = None if self.bounds.search_s is None else now + self.bounds.search_s
         self._recipes: dict[str, Recipe] = {}
 
     def recipe(self, phase: str) -> Recipe:
@@ -39,15 +42,6 @@ class TurnRun:
         if phase not in self._recipes:
             self._recipes[phase] = self.services.recipe(phase)
         return self._recipes[phase]
-
-    @property
-    def ends_at(self) -> float | None:
-        return self._at(self.bounds.pipeline_s)
-
-    @property
-    def search_ends_at(self) -> float | None:
-        """When the first search must be back, the refresh of the index included."""
-        return self._at(self.bounds.search_s)
 
     @property
     def left_s(self) -> float | None:
@@ -71,6 +65,3 @@ class TurnRun:
                 f"the turn did not come to its end in {self.bounds.pipeline_s:g} s",
                 hint="The phases' times say what took long: graceful.pipeline_timeout_s.",
             ) from exc
-
-    def _at(self, bound_s: float | None) -> float | None:
-        return None if bound_s is None else self._began_at + bound_s
