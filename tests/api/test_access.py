@@ -12,7 +12,8 @@ import pytest
 
 from tests.api.conftest import TOPICS
 from tests.api.service import CLIENT, Service, serving, until
-from unified_flow.api.session_ids import SessionIds
+from unified_flow.api.access import SessionIds, needs_triage
+from unified_flow.api.app import routes
 from unified_flow.errors import ConfigError
 
 OTHER = "other-token-0123456789abcdef"
@@ -160,3 +161,9 @@ def test_a_body_that_two_readers_end_differently_is_refused(guarded: Service) ->
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["code"] == "VALIDATION_ERROR"
+
+
+def test_the_triage_token_is_needed_wherever_something_is_triaged() -> None:
+    for path, methods in routes().openapi()["paths"].items():
+        for route in methods.values():
+            assert needs_triage(path) == bool({"triage", "guardrails"} & set(route["tags"])), path

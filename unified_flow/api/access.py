@@ -1,4 +1,5 @@
-"""Who may ask, and how often: named bearer tokens, and a token bucket for each client."""
+"""Who may ask, how often, and in which conversation: named bearer tokens, a token bucket for each
+client, ids that nobody else can make."""
 
 from __future__ import annotations
 
@@ -6,11 +7,14 @@ import hmac
 import logging
 import os
 import re
+import secrets
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, cast
 
+from interventions.home import replace_private, state_folder
 from unified_flow.config.tables import ServeSettings
 from unified_flow.errors import ConfigError
 from unified_flow.servers.keys import exposure, private_text, read_key
@@ -21,6 +25,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MIN_TOKEN_CHARS = 16
 MAX_TOKEN_FILE_BYTES = 256 * 1024
 MAX_CLIENTS = 10_000  # the one that was idle longest is forgotten first
+KEY_FILE = "session_key"
+_KEY_BYTES = 32
+_MAC_CHARS = 32
+_TRIAGE = re.compile(r"/(interventions|turns|rules|decisions|guardrails)(/|\Z)")
 _SCHEME = "bearer "
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _HINT = "make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
@@ -131,13 +139,18 @@ class Tokens:
         return tokens
 
     def allows(self, authorization: str, path: str) -> bool:
-        """Whether the header opens the path, for end users or for who reads the metrics."""
+        """Whether the header opens the path: for triage, for end users, or for who reads the
+        metrics."""
+        if self.triage.client_of(authorization) is not None:
+            return True
         opens = self.metrics if path == "/metrics" and self.metrics.is_set else self.client
-        return (
-            not opens.is_set
-            or opens.client_of(authorization) is not None
-            or self.triage.client_of(authorization) is not None
-        )
+        known = not opens.is_set or opens.client_of(authorization) is not None
+        return known and not needs_triage(path)
+
+
+def needs_triage(path: str) -> bool:
+    """Whether only the triage token opens it."""
+    return _TRIAGE.match(path) is not None
 
 
 @dataclass(frozen=True)
@@ -183,3 +196,47 @@ class Buckets:
         if len(self._left) > self._most_clients:
             self._left.popitem(last=False)
         return 0.0 if taken else (1.0 - tokens) / self.rate.tokens_per_s
+
+
+class SessionIds:
+    """Ids of conversations that only this service can make, so that a client can name no other's.
+
+    The key is the home's, in `shared_state/session_key`: every service of a home knows the ids
+    of the others. Without the file all earlier ids are unknown. Raises ConfigError for a key that
+    cannot be kept, or that others could guess, such as that of a file which lost its end."""
+
+    def __init__(self, home: Path) -> None:
+        path = state_folder(home) / KEY_FILE
+        try:
+            if not path.exists():
+                _make_key(path)
+            self._key = path.read_bytes()
+        except OSError as exc:
+            raise ConfigError(
+                f"{path} cannot be used: {exc.strerror or exc}",
+                hint="mend its permissions, or make room on the disk",
+            ) from exc
+        if len(self._key) < 2 * _KEY_BYTES:
+            raise ConfigError(
+                f"{path} is damaged", hint="delete it: a new one is made, and ids begin anew"
+            )
+
+    def make(self) -> str:
+        name = secrets.token_hex(16)
+        return f"{name}.{self._mac(name)}"
+
+    def knows(self, session_id: str) -> bool:
+        name, _, mac = session_id.partition(".")
+        return hmac.compare_digest(mac.encode(), self._mac(name).encode())
+
+    def _mac(self, name: str) -> str:
+        return hmac.new(self._key, name.encode(), "sha256").hexdigest()[:_MAC_CHARS]
+
+
+def _make_key(path: Path) -> None:
+    """A link, so that of two services that start at once one makes it, and whole."""
+    own = path.with_name(f"{KEY_FILE}.{secrets.token_hex(8)}")
+    replace_private(own, secrets.token_hex(_KEY_BYTES))
+    with suppress(FileExistsError):
+        os.link(own, path)
+    own.unlink()

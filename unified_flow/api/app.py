@@ -20,7 +20,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow import __version__
 from unified_flow.api import problems
-from unified_flow.api.access import STRANGERS, Buckets, Rate, Tokens
+from unified_flow.api.access import Buckets, Rate, Tokens, needs_triage
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.gate import OPEN_PATHS, Gate
 from unified_flow.api.http_exchange import response_of
@@ -52,7 +52,6 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     """
     settings = services.settings.serve
     tokens = Tokens.read(settings)
-    strangers = Buckets(STRANGERS)
     flow = UnifiedFlow(services)
     services.gate.attended = False
     running = RunningTurns(settings.max_turns)
@@ -70,7 +69,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
 
     app = routes(lifespan=lifespan)
     readiness = Readiness(upkeep, progress)
-    state = AppState(flow, tokens, strangers, running, metrics, readiness, progress)
+    state = AppState(flow, running, metrics, readiness, progress)
     if settings.own_session_ids:
         state.session_ids.make()  # a key that cannot be used is said now, and not to a client
     app.state.shared = state
@@ -81,7 +80,6 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
         Gate,
         services=services,
         tokens=tokens,
-        strangers=strangers,
         buckets=Buckets(Rate.parse(settings.rate_limit)),
         metrics=metrics,
     )
@@ -113,7 +111,7 @@ def _with_security(description: dict[str, Any]) -> dict[str, Any]:
     description["components"]["securitySchemes"] = SCHEMES
     for path, methods in description["paths"].items():
         for route in methods.values():
-            if {"triage", "guardrails"}.intersection(route["tags"]):
+            if needs_triage(path):
                 route["security"] = [{"triage": []}]
             elif path not in OPEN_PATHS:
                 route["security"] = [{}, {"client": []}, {"triage": []}]

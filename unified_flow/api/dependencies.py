@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from http import HTTPStatus
-from time import monotonic
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends, Request
 
-from unified_flow.api import problems
-from unified_flow.api.access import Buckets, Tokens
+from unified_flow.api.access import SessionIds
 from unified_flow.api.http_exchange import HttpExchange
 from unified_flow.api.metrics import Metrics
-from unified_flow.api.problems import ProblemError
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.running_turns import Progress, RunningTurns
-from unified_flow.api.session_ids import SessionIds
 from unified_flow.engine.services import Services
 from unified_flow.flow import UnifiedFlow
 
@@ -25,8 +20,6 @@ from unified_flow.flow import UnifiedFlow
 @dataclass(frozen=True)
 class AppState:
     flow: UnifiedFlow
-    tokens: Tokens
-    strangers: Buckets
     running: RunningTurns
     metrics: Metrics
     readiness: Readiness
@@ -56,12 +49,3 @@ async def current_exchange(request: Request) -> HttpExchange:
 
 StateDep = Annotated[AppState, Depends(app_state)]
 ExchangeDep = Annotated[HttpExchange, Depends(current_exchange)]
-
-
-async def require_triage_token(state: StateDep, exchange: ExchangeDep, request: Request) -> None:
-    """Raises HTTPException: 403 where no token is set, 401 for another one, 429 after many."""
-    if not state.tokens.triage.is_set:
-        raise HTTPException(HTTPStatus.FORBIDDEN)
-    if state.tokens.triage.client_of(request.headers.get("authorization", "")) is None:
-        wait_s = state.strangers.take(exchange.client, monotonic())
-        raise ProblemError(problems.unauthorized(wait_s))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problems
-from unified_flow.api.access import LOOPBACK, Buckets, Tokens
+from unified_flow.api.access import LOOPBACK, STRANGERS, Buckets, Tokens, needs_triage
 from unified_flow.api.http_exchange import PROBE_PATHS, QUESTIONS, HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
@@ -46,7 +46,7 @@ class Gate:
     tokens: Tokens
     buckets: Buckets
     metrics: Metrics
-    strangers: Buckets
+    strangers: Buckets = field(default_factory=lambda: Buckets(STRANGERS))
 
     def __post_init__(self) -> None:
         self._settings = self.services.settings.serve
@@ -130,7 +130,10 @@ class Gate:
             return replace(problems.of_status(HTTPStatus.BAD_REQUEST), closes=True)
         authorization = headers.get("authorization", "")
         exchange.caller = self.tokens.client.client_of(authorization)
-        if exchange.path not in OPEN_PATHS and not self.tokens.allows(authorization, exchange.path):
+        path = exchange.path
+        if needs_triage(path) and not self.tokens.triage.is_set:
+            return problems.of_status(HTTPStatus.FORBIDDEN)
+        if path not in OPEN_PATHS and not self.tokens.allows(authorization, path):
             return problems.unauthorized(self.strangers.take(exchange.client, monotonic()))
         return None
 

@@ -242,12 +242,9 @@ def of_turn_error(
         if error.code == "INTERNAL_ERROR" and error.category == "unknown_error":
             return unexpected(error.intervention_id)
         return _halted(error, collection)
-    if outcome.answer in ("refused", "stopped"):
-        return of_exception(error)
-    if outcome.answer == "unavailable":
-        reason: Reason = "queue_full" if isinstance(error, QueueFullError) else "storage"
-        return unavailable(reason, intervention_id)
-    return unexpected(intervention_id)
+    if outcome.answer == "unexpected":
+        return unexpected(intervention_id)
+    return replace(of_exception(error), intervention_id=intervention_id)
 
 
 def _halted(error: PhaseError, collection: str) -> Problem:

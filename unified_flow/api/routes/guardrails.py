@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Depends, HTTPException, Path, Query
 from pydantic import BaseModel
 
-from unified_flow.api.dependencies import AppState, StateDep, require_triage_token
+from unified_flow.api.dependencies import AppState, StateDep
 from unified_flow.api.response_schemas import errors
 from unified_flow.guardrails.decisions import Choice, GuardrailStats, RecordedDecision, stats_of
 from unified_flow.guardrails.user_rules import RuleSet, UserRules
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 router = APIRouter(
     tags=["guardrails"],
-    dependencies=[Depends(require_triage_token)],
     responses=errors(404, 408, 413, 415, 422),
 )
 

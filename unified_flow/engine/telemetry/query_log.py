@@ -165,15 +165,11 @@ class QueryLog:
     def _in_files(self, request_id: str) -> Iterator[RequestLine]:
         wanted = json.dumps(request_id, ensure_ascii=False).encode()
         for path in (*self.aside(), self._path):
-            for raw in _lines(path):
-                if wanted not in raw:
-                    continue
-                with suppress(ValueError):
-                    line = RequestLine.model_validate_json(raw)
-                    if line.request_id == request_id:
-                        yield line
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with suppress(FileNotFoundError), path.open("rb") as log:
-        yield from log
+            with suppress(FileNotFoundError), path.open("rb") as log:
+                for raw in log:
+                    if wanted not in raw:
+                        continue
+                    with suppress(ValueError):
+                        line = RequestLine.model_validate_json(raw)
+                        if line.request_id == request_id:
+                            yield line
