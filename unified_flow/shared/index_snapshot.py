@@ -6,17 +6,15 @@ format, so that in a rolling upgrade old and new workers each find theirs.
 
 from __future__ import annotations
 
-import os
 import socket
 import sqlite3
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from hashlib import file_digest, sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from filelock import FileLock
 from psycopg.rows import class_row
@@ -28,17 +26,17 @@ from unified_flow.shared.database import Connection, Database
 CHUNK_BYTES = 1 << 20
 COPIES = 2  # on a machine: another process may still search the one before
 VERSIONS = 2  # of the format that are kept in the database, the newest snapshot of each
+_UNFINISHED = ".unfinished-"
 _PUBLISHING = 7166453  # advisory lock: one snapshot of a collection is published at a time
-_COLUMNS = "snapshot_id, collection, version, digest, size_bytes, published_at, published_by"
+_COLUMNS = "snapshot_id, collection, digest, size_bytes, published_at, published_by"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """`version` is that of the index's format, `digest` the SHA-256 of the whole file."""
+    """`digest` is the SHA-256 of the whole file."""
 
     snapshot_id: int
     collection: str
-    version: str
     digest: bytes
     size_bytes: int
     published_at: datetime
@@ -64,11 +62,10 @@ class PublishedIndex:
         Raises sqlite3.Error.
         """
         make_private_folder(self.folder)
-        with self._unfinished_file() as file:
-            file.unlink()
+        with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
+            file = Path(unfinished) / index.name
             with closing(sqlite3.connect(index)) as connection:
                 connection.execute("VACUUM INTO ?", (str(file),))
-            file.chmod(0o600)
             with file.open("rb") as made:
                 digest = file_digest(made, "sha256").digest()
             return self._database.run(partial(self._insert, file, digest))
@@ -79,21 +76,20 @@ class PublishedIndex:
         before = self._newest(connection)
         if before is not None and before.digest == digest:
             return None
-        values = (self.collection, self._version, digest, file.stat().st_size)
         connection.execute(
             "INSERT INTO index_snapshots (collection, version, digest, size_bytes, published_by)"
             " VALUES (%s, %s, %s, %s, %s)",
-            (*values, socket.gethostname()),
+            (self.collection, self._version, digest, file.stat().st_size, socket.gethostname()),
         )
         snapshot = self._newest(connection)
         assert snapshot is not None
         with file.open("rb") as source:
-            for number, data in enumerate(iter(lambda: source.read(CHUNK_BYTES), b"")):
+            for number, data in enumerate(iter(partial(source.read, CHUNK_BYTES), b"")):
                 connection.execute(
                     "INSERT INTO index_chunks VALUES (%s, %s, %s)",
                     (snapshot.snapshot_id, number, data),
                 )
-        # Who fetches an older one now still sees all of it in that transaction.
+        # Who fetches an older one now still sees all of it.
         connection.execute(
             "DELETE FROM index_snapshots"
             " WHERE collection = %(collection)s AND snapshot_id NOT IN ("
@@ -123,7 +119,8 @@ class PublishedIndex:
         return copy
 
     def _fetch(self, snapshot: Snapshot, copy: Path) -> None:
-        with self._unfinished_file() as file:
+        with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
+            file = Path(unfinished) / copy.name
             digest = self._database.run(partial(_download, snapshot, file))
             if digest != snapshot.digest:
                 raise RetrievalError(
@@ -138,17 +135,6 @@ class PublishedIndex:
         )
         for old in mine[:-COPIES]:
             old.unlink(missing_ok=True)
-
-    @contextmanager
-    def _unfinished_file(self) -> Iterator[Path]:
-        """A private file that is gone afterwards, unless it got another name."""
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".unfinished-")
-        os.close(handle)
-        try:
-            yield Path(name)
-        finally:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
 
     def _newest(self, connection: Connection) -> Snapshot | None:
         with connection.cursor(row_factory=class_row(Snapshot)) as cursor:
@@ -173,15 +159,11 @@ def withdraw(database: Database, collection: str) -> None:
 
 def _download(snapshot: Snapshot, file: Path, connection: Connection) -> bytes:
     """The SHA-256 of what was written. One chunk at a time, for an index may be large."""
-    # A newer one may take its place meanwhile.
-    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    digest, number = sha256(), 0
-    with file.open("wb") as target:
-        while row := connection.execute(
-            "SELECT data FROM index_chunks WHERE snapshot_id = %s AND number = %s",
-            (snapshot.snapshot_id, number),
-        ).fetchone():
-            digest.update(row[0])
-            target.write(row[0])
-            number += 1
+    query = "SELECT data FROM index_chunks WHERE snapshot_id = %s ORDER BY number"
+    digest = sha256()
+    with file.open("wb") as target, connection.cursor("chunks") as chunks:
+        chunks.itersize = 1
+        for (data,) in chunks.execute(query, [snapshot.snapshot_id]):
+            digest.update(data)
+            target.write(data)
     return digest.digest()
