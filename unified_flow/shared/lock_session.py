@@ -10,13 +10,6 @@ from typing import Any
 from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Connection, Database
 
-# Of advisory locks, by whomever they are held.
-HELD_KEYS = """
-    SELECT classid::bigint << 32 | objid::bigint
-    FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
-    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
-"""
-
 
 class LockSession:
     """The locks are gone once it has ended, and then it is another session, without them. Every

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from psycopg.errors import UniqueViolation
 
@@ -35,6 +34,7 @@ from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.store import ReportingLease, RunLostError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 TURN_LOCK = 1 << 48  # and the turn's number
 CHANNEL = "turns"
@@ -119,23 +119,21 @@ def status_after(event: AnyEvent) -> str | None:
 
 def ends_run(event: AnyEvent) -> bool:
     """A failed `save` does not: the answer follows it."""
-    if event.event == "phase_failed":
-        return event.action != "retry" and (
-            event.phase != "save" or event.error_type == PROCESS_DIED
-        )
-    return event.event in ("turn_completed", "turn_interrupted", "turn_abandoned")
+    if event.event == "phase_failed" and event.phase == "save":
+        return event.action != "retry" and event.error_type == PROCESS_DIED
+    return status_after(event) not in (None, "running")
 
 
 @dataclass(eq=False)
 class PostgresLease(ReportingLease):
     """`lines` are those in the database; `live`, `run`, `streamed`, `followed` (somebody waits for
-    the answer) and `queued` (no worker has it yet) are how the turn stood. `max_queued` and
-    `worker_id` are the store's; `leave` is told when the session is free."""
+    the answer) and `queued` (no worker has it yet) are how the turn stood. `leave` is told when the
+    session is free."""
 
     turn_id: int
     session: LockSession
-    database: Database
     leave: Callable[[LockSession], object]
+    database: Database
     max_queued: int | None
     worker_id: str | None
     lines: int
@@ -169,7 +167,7 @@ class PostgresLease(ReportingLease):
     async def append_with(
         self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
     ) -> tuple[T, AnyEvent]:
-        return await in_thread(partial(self._put, put, event_of))
+        return await in_thread(self._put, put, event_of)
 
     def _put(self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]) -> tuple[T, AnyEvent]:
         before = len(self._waiting)
@@ -193,7 +191,7 @@ class PostgresLease(ReportingLease):
 
     async def flush(self) -> None:
         if self._waiting and not self._begins:
-            await in_thread(partial(self._in_the_session_that_holds_it, self._insert))
+            await in_thread(self._in_the_session_that_holds_it, self._insert)
 
     def _in_the_session_that_holds_it(self, work: Callable[[], None]) -> None:
         """`work` writes what waits. If the session ends, it is done again in the next one, unless
@@ -251,7 +249,7 @@ class PostgresLease(ReportingLease):
         run: another one, if that answers the same message already. `streamed`: somebody wants the
         text while a model writes it. Raises QueueFullError."""
         try:
-            return await in_thread(partial(self._dispatch, streamed))
+            return await in_thread(self._dispatch, streamed)
         except BaseException:
             self.drop()  # it has not begun
             raise
@@ -292,7 +290,7 @@ class PostgresLease(ReportingLease):
             WHERE turn_id = %(turn_id)s
             RETURNING pg_notify('{CHANNEL}', turn_id || ' ended')
         """
-        await in_thread(partial(self.database.row, query, turn_id=self.turn_id))
+        await in_thread(self.database.row, query, turn_id=self.turn_id)
 
     def drop(self) -> None:
         self._waiting.clear()
@@ -304,7 +302,7 @@ class PostgresLease(ReportingLease):
             await in_thread(self._delete)
         elif self._state == "dispatched":
             query = "DELETE FROM turns WHERE turn_id = %(turn_id)s AND NOT live RETURNING 1"
-            await in_thread(partial(self.database.row, query, turn_id=self.turn_id))
+            await in_thread(self.database.row, query, turn_id=self.turn_id)
 
     def _delete(self) -> None:
         query = "DELETE FROM turns WHERE turn_id = %(turn_id)s RETURNING 1"
@@ -328,6 +326,6 @@ class PostgresLease(ReportingLease):
         self.leave(self.session)
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """To its end: a statement that was sent is not called back."""
-    return await to_the_end(asyncio.to_thread(work))
+    return await to_the_end(asyncio.to_thread(work, *args, **kwargs))

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from unified_flow.shared.database import Database
-from unified_flow.shared.lock_session import HELD_KEYS, LockSession
+from unified_flow.shared.lock_session import LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
 from unified_flow.shared.workflows import queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnStarted
@@ -24,8 +24,11 @@ LONGEST_PAUSE_S = 0.25
 LETS_GO_S = 1.0  # who has ended a run
 
 _QUEUED = "(live AND status = 'queued')"
-_LOCKED = f"%(lock)s + turn_id IN ({HELD_KEYS})"
-_MARK = "nullif(lines, 0), (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
+_LOCKED = f"""{TURN_LOCK} + turn_id IN (
+    SELECT classid::bigint << 32 | objid::bigint
+    FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
+)"""
 
 
 class PostgresTurnStore(TurnStore):
@@ -62,25 +65,28 @@ class PostgresTurnStore(TurnStore):
             self._idle.append(session)
 
     async def _row(self, query: str, **values: object) -> Any:
-        return await in_thread(partial(self.database.row, query, **values))
+        return await in_thread(self.database.row, query, **values)
 
     async def _rows(self, query: str, **values: object) -> list[Any]:
-        return await in_thread(partial(self.database.rows, query, **values))
+        return await in_thread(self.database.rows, query, **values)
+
+    async def _is(self, condition: str, turn_id: int) -> bool:
+        query = f"SELECT {condition} FROM turns WHERE turn_id = %(turn_id)s"
+        row = await self._row(query, turn_id=turn_id)
+        return bool(row and row[0])
 
     async def create(self) -> TurnLease:
         row = await self._row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")
-        return await in_thread(partial(self._leased, row[0]))
+        return await in_thread(self._leased, row[0])
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also one that no worker has yet: it is taken from the queue."""
-        query = f"SELECT live AND NOT {_QUEUED} FROM turns WHERE turn_id = %(turn_id)s"
         ends_at = monotonic() + LETS_GO_S
         for pause_s in _pauses_s():
-            row = await self._row(query, turn_id=turn_id)
-            if row is not None and row[0]:
+            if await self._is(f"live AND NOT {_QUEUED}", turn_id):
                 break
             try:
-                lease = await in_thread(partial(self._leased, turn_id))
+                lease = await in_thread(self._leased, turn_id)
             except BlockingIOError:
                 if monotonic() > ends_at:
                     raise
@@ -96,24 +102,23 @@ class PostgresTurnStore(TurnStore):
         it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
         for pause_s in _pauses_s():
             try:
-                lease = await in_thread(partial(self._leased, turn_id))
+                lease = await in_thread(self._leased, turn_id)
             except FileNotFoundError:
                 break
             except BlockingIOError:
                 if not wait:
                     raise
-            else:
-                if lease.live and lease.run == run:
-                    return lease
-                await lease.release()
-                break
-            await asyncio.sleep(pause_s)
+                await asyncio.sleep(pause_s)
+                continue
+            if lease.live and lease.run == run:
+                return lease
+            await lease.release()
+            break
         return None
 
     def _leased(self, turn_id: int) -> PostgresLease:
         """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
-        session = self._session()
-        key = TURN_LOCK + turn_id
+        session, key = self._session(), TURN_LOCK + turn_id
         if not self.database.waiting(partial(session.try_lock, key)):
             self.keep(session)
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
@@ -125,10 +130,13 @@ class PostgresTurnStore(TurnStore):
         if row is None:
             session.unlock(key)
             self.keep(session)
-            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
+            raise self._unknown(turn_id)
         return PostgresLease(
-            turn_id, session, self.database, self.keep, self.max_queued, self.worker_id, *row
+            turn_id, session, self.keep, self.database, self.max_queued, self.worker_id, *row
         )
+
+    def _unknown(self, turn_id: int) -> FileNotFoundError:
+        return FileNotFoundError(2, "there is no such turn", self.place(turn_id))
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -139,7 +147,7 @@ class PostgresTurnStore(TurnStore):
         lock = partial(self._shared.try_lock, key)
         is_live = "SELECT 1 FROM turns WHERE message = %(digest)s AND live"
         for pause_s in _pauses_s():
-            if await in_thread(partial(self.database.waiting, lock)):
+            if await in_thread(self.database.waiting, lock):
                 break
             if await self._row(is_live, digest=digest):
                 yield Delivery(None, lambda turn_id: None)
@@ -153,53 +161,57 @@ class PostgresTurnStore(TurnStore):
             row = await self._row(query, digest=digest)
             yield Delivery(row[0] if row else None, lambda turn_id: None)
         finally:
-            await in_thread(partial(self._shared.unlock, key))
+            await in_thread(self._shared.unlock, key)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return (await self.read_on(turn_id, 0))[0]
 
     async def read_on(self, turn_id: int, known: int) -> tuple[list[AnyEvent], int, bool]:
         """What was added after line `known`, the last line now, and whether a run is live."""
-        query = (
-            "SELECT live, line FROM turns LEFT JOIN turn_events"
-            " ON turn_events.turn_id = turns.turn_id AND seq > %(known)s"
-            " WHERE turns.turn_id = %(turn_id)s ORDER BY seq"
-        )
-        rows = await self._rows(query, turn_id=turn_id, known=known)
-        if not rows:
-            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
-        lines = [line for _, line in rows if line is not None]
+        live, lines = await self._lines(turn_id, "seq > %(known)s", known=known)
         if known:
             events = [one_event(line, self.place(turn_id)) for line in lines]
         else:
-            events = [event for _, event in events_in(lines, self.place(turn_id), _as_it_is)]
-        return events, known + len(lines), rows[0][0]
+            events = self._events(turn_id, lines)
+        return events, known + len(lines), live
 
     async def first(self, turn_id: int) -> TurnStarted | None:
-        query = (
-            "SELECT line FROM turns LEFT JOIN turn_events ON turn_events.turn_id = turns.turn_id"
-            " AND seq = 1 WHERE turns.turn_id = %(turn_id)s"
-        )
-        row = await self._row(query, turn_id=turn_id)
-        if row is None:
-            raise FileNotFoundError(2, "there is no such turn", self.place(turn_id))
-        if row[0] is None:
-            return None
-        event = next(events_in([row[0]], self.place(turn_id), _as_it_is))[1]
+        _, lines = await self._lines(turn_id, "seq = 1")
+        event = next(iter(self._events(turn_id, lines)), None)
         return event if isinstance(event, TurnStarted) else None
 
+    async def _lines(self, turn_id: int, some: str, **values: object) -> tuple[bool, list[bytes]]:
+        """Whether a run is live, and those of the lines."""
+        query = (
+            "SELECT live, line FROM turns LEFT JOIN turn_events"
+            f" ON turn_events.turn_id = turns.turn_id AND {some}"
+            " WHERE turns.turn_id = %(turn_id)s ORDER BY seq"
+        )
+        rows = await self._rows(query, turn_id=turn_id, **values)
+        if not rows:
+            raise self._unknown(turn_id)
+        return rows[0][0], [line for _, line in rows if line is not None]
+
+    def _events(self, turn_id: int, lines: list[bytes]) -> list[AnyEvent]:
+        whole = events_in(lines, self.place(turn_id), lambda record: record)
+        return [event for _, event in whole]
+
     async def ids(self) -> list[int]:
-        query = "SELECT turn_id FROM turns ORDER BY turn_id"
-        return [turn_id for (turn_id,) in await self._rows(query)]
+        return list(await self.marks())
 
     async def mark(self, turn_id: int) -> TurnMark | None:
-        query = f"SELECT {_MARK} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await self._row(query, turn_id=turn_id)
-        return TurnMark(*row) if row else None
+        return (await self._marks("turn_id = %(turn_id)s", turn_id=turn_id)).get(turn_id)
 
     async def marks(self) -> dict[int, TurnMark]:
-        query = f"SELECT turn_id, {_MARK} FROM turns ORDER BY turn_id"
-        return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query)}
+        return await self._marks("true")
+
+    async def _marks(self, some: str, **values: object) -> dict[int, TurnMark]:
+        query = (
+            "SELECT turn_id, nullif(lines, 0),"
+            " (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
+            f" FROM turns WHERE {some} ORDER BY turn_id"
+        )
+        return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query, **values)}
 
     async def sizes(self) -> dict[int, int]:
         query = (
@@ -210,15 +222,10 @@ class PostgresTurnStore(TurnStore):
 
     async def is_held(self, turn_id: int) -> bool:
         """Also while it waits for a worker, or for another one."""
-        query = f"SELECT live OR {_LOCKED} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await self._row(query, turn_id=turn_id, lock=TURN_LOCK)
-        return bool(row and row[0])
+        return await self._is(f"live OR {_LOCKED}", turn_id)
 
     async def is_queued(self, turn_id: int) -> bool:
-        row = await self._row(
-            f"SELECT {_QUEUED} FROM turns WHERE turn_id = %(turn_id)s", turn_id=turn_id
-        )
-        return bool(row and row[0])
+        return await self._is(_QUEUED, turn_id)
 
     async def sweep(self, before: datetime | None) -> None:
         query = (
@@ -226,7 +233,7 @@ class PostgresTurnStore(TurnStore):
             f" AND NOT {_LOCKED} RETURNING 1"
         )
         if before is not None:
-            await self._rows(query, before=before, lock=TURN_LOCK)
+            await self._rows(query, before=before)
 
     async def leave(self, turn_id: int) -> int | None:
         """One follower less; the run that is live and has none any more."""
@@ -258,7 +265,3 @@ def _pauses_s() -> Iterator[float]:
     while True:
         yield pause_s
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-
-
-def _as_it_is(record: Any) -> Any:
-    return record
