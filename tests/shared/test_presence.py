@@ -14,7 +14,7 @@ from unified_flow.shared.presence import Presence, workers_of
 def present(url: str, worker_id: str) -> Iterator[None]:
     database = Database(url, "the database of the test")
     database.program = worker_id
-    presence = Presence(database, worker_id, "the test", 1, lambda gone: None, lambda: None)
+    presence = Presence(database, "the test", 1, lambda gone: None, lambda: None)
     presence.begin()
     try:
         yield

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import socket
 import threading
 from typing import Annotated
 
@@ -55,12 +53,8 @@ def worker(
     place = find_home(home)
     settings = settings_of(place, SharedSettings)
     settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)
-    # PostgreSQL keeps the name of a session, by which a worker is known, in 63 ASCII characters.
-    host = socket.gethostname().encode("ascii", "replace").decode()[:40]
-    worker_id = f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
     database.patience_s = inf  # it has nothing better to do than to wait
-    database.program = worker_id
-    store = PostgresTurnStore(database, worker_id=worker_id)
+    store = PostgresTurnStore(database)
     ending = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ending.set())
@@ -68,15 +62,15 @@ def worker(
         of_turns = Worker.of(place, store)
         presence = Presence(
             database,
-            worker_id,
             str(this_process()),
             settings.turns_per_worker,
             lambda gone: workflows.requeue(gone, store.queue_of),
             workflows.forget_ended,
         )
-        workflows.begin_work(database, worker_id, settings, of_turns.run)
+        workflows.begin_work(database, settings, of_turns.run)
         presence.begin()
-        print(f"worker {worker_id} takes turns, {settings.turns_per_worker} at once", flush=True)
+        at_once = settings.turns_per_worker
+        print(f"worker {database.program} takes turns, {at_once} at once", flush=True)
         ending.wait()
         note(f"draining, for at most {drain:g} s")
         presence.drain()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import select
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,21 +69,22 @@ _joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
 
 
 class Database:
-    """Its connections are shared by all threads of the process. `named` is for messages."""
+    """Its connections are shared by all threads of the process. `named` is for messages, `program`
+    tells the sessions of this process from those of all others."""
 
     def __init__(self, url: str, named: str) -> None:
         self.url = url
         self.named = named
         own = conninfo_to_dict(url).get("options") or ""
         self.session = SESSION | {"options": f"{own} {SESSION['options']}"}
-        self.program = "unified-flow"
+        self.program = _program()
         self.patience_s = PATIENCE_S
         self._pool: ConnectionPool[Connection] | None = None
         self._opening = threading.Lock()
 
     def connect(self, name: str = "") -> Connection:
-        """A session of its own, autocommit; `name` tells it apart in pg_stat_activity. Raises
-        DatabaseAwayError."""
+        """A session of its own, autocommit; with a `name` it is none by which the process is known
+        to live. Raises DatabaseAwayError."""
         with self.away():
             return psycopg.connect(
                 self.url, autocommit=True, **self.session, application_name=name or self.program
@@ -217,6 +220,12 @@ def database_at(home: Path) -> Database:
 @cache
 def _database(url: str, variable: str, pid: int) -> Database:
     return Database(url, f"the database that {variable} names")
+
+
+def _program() -> str:
+    """PostgreSQL keeps 63 ASCII characters of it."""
+    host = socket.gethostname().encode("ascii", "replace").decode()[:40]
+    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def _must_be_alive(connection: Connection) -> None:

@@ -1,65 +1,48 @@
-"""A session of the database in which locks are held."""
+"""The advisory locks of a process: all in one session of the database, with which they end."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import LiteralString
 
 from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Connection, Database
 
 
 class LockSession:
-    """The locks are gone once it has ended, and then it is another session, without them. Every
-    method raises DatabaseAwayError."""
+    """Once it has ended, others may take the locks; the next one is taken in another session."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._connection: Connection | None = None
-        self.guard = threading.RLock()
-        self._holds: set[int] = set()
-
-    @property
-    def connection(self) -> Connection:
-        if self._connection is None or self._connection.closed:
-            self._holds.clear()
-            self._connection = self._database.connect()
-        return self._connection
-
-    def holds(self, key: int) -> bool:
-        with self.guard:
-            return not self.connection.closed and key in self._holds
-
-    def one(self, query: str, values: Mapping[str, Any]) -> Any:
-        """The first row."""
-        with self.guard, self._database.away():
-            return self.connection.execute(query, values).fetchone()
+        self._guard = threading.Lock()
+        self._held: set[int] = set()
 
     def try_lock(self, key: int) -> bool:
-        """Whether the caller has it now, and nobody else, here or in another session."""
-        with self.guard:
-            if (
-                self.holds(key)
-                or not self.one("SELECT pg_try_advisory_lock(%(key)s)", {"key": key})[0]
-            ):
+        """Whether the caller has it now, and nobody else, here or in another session. Raises
+        DatabaseAwayError."""
+        with self._guard:
+            if key in self._held or not self._ask("SELECT pg_try_advisory_lock(%s)", key):
                 return False
-            self._holds.add(key)
+            self._held.add(key)
             return True
 
     def unlock(self, key: int) -> None:
-        """The end of a session has done it already."""
-        with self.guard, suppress(DatabaseAwayError):
-            if self.holds(key):
-                self._holds.discard(key)
-                self.one("SELECT pg_advisory_unlock(%(key)s)", {"key": key})
+        """The end of the session may have done it already."""
+        with self._guard, suppress(DatabaseAwayError):
+            if key in self._held:
+                self._held.discard(key)
+                self._ask("SELECT pg_advisory_unlock(%s)", key)
 
-    def unlocked(self, key: int) -> None:
-        """A statement of the caller's has done it."""
-        self._holds.discard(key)
+    def _ask(self, query: LiteralString, key: int) -> bool:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._database.connect()
+        with self._database.away():
+            row = self._connection.execute(query, [key]).fetchone()
+        return bool(row and row[0])
 
     def close(self) -> None:
-        with self.guard:
+        with self._guard:
             if self._connection is not None:
                 self._connection.close()

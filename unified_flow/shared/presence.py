@@ -58,13 +58,12 @@ _FORGET = f"""
 
 
 class Presence:
-    """Of one worker, from `begin` on. `lost` is given the ids of workers that are gone; `tidy` is
+    """Of this worker, from `begin` on. `lost` is given the ids of workers that are gone; `tidy` is
     called now and then."""
 
     def __init__(
         self,
         database: Database,
-        worker_id: str,
         run_by: str,
         turns: int,
         lost: Callable[[Collection[str]], object],
@@ -73,7 +72,7 @@ class Presence:
         self._database = database
         self._session: Connection | None = None
         self._values = {
-            "worker_id": worker_id,
+            "worker_id": database.program,
             "run_by": run_by,
             "turns": turns,
             "version": VERSION,

@@ -1,7 +1,7 @@
 """The right to write a turn in PostgreSQL, and how its lines are written.
 
-Its holder has an advisory lock on the turn, and writes through the very session that holds it: one
-that was taken for dead, and was frozen, can write no more.
+Its holder has an advisory lock on the turn, and its name in the turn's row, without which it can
+write nothing: one that was taken for dead, and was frozen, finds another's there.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -40,13 +41,13 @@ TURN_LOCK = 1 << 48  # and the turn's number
 CHANNEL = "turns"
 BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
-# Nothing, if somebody else has added lines.
+# Nothing, if another has the turn, or has added lines.
+_MINE = "turn_id = %(turn_id)s AND lines = %(lines)s AND worker_id = %(holder)s"
 _ADD = """
-    WITH added AS (
+    added AS (
         INSERT INTO turn_events (turn_id, seq, line)
-        SELECT turn_id, lines + n, line
-        FROM turns, unnest(%(new)b::bytea[]) WITH ORDINALITY AS given (line, n)
-        WHERE turn_id = %(turn_id)s AND lines = %(lines)s
+        SELECT turn_id, %(lines)s + n, line
+        FROM mine, unnest(%(new)b::bytea[]) WITH ORDINALITY AS given (line, n)
     )
 """
 _NAMES = ", ".join(
@@ -54,24 +55,27 @@ _NAMES = ", ".join(
 )
 # Lines, the status that they leave, and the news of it are one.
 _WRITE = f"""
-    {_ADD}
-    UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
-        status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
-        journal_version = greatest(journal_version, %(version)s),
-        worker_id = coalesce(%(worker_id)s, worker_id), {_NAMES}
-    WHERE turn_id = %(turn_id)s AND lines = %(lines)s
-    RETURNING pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
+    WITH mine AS (
+        UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
+            status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
+            journal_version = greatest(journal_version, %(version)s), {_NAMES}
+        WHERE {_MINE} RETURNING turn_id, live, status
+    ), {_ADD}
+    SELECT pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
+    FROM mine
 """
 _DISPATCH = f"""
-    {_ADD}
-    UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
-        status = 'queued', live = true, run = run + 1, streamed = %(streamed)s,
-        followers = CASE WHEN live THEN followers ELSE 0 END + 1,
-        journal_version = %(version)s, worker_id = NULL, {_NAMES}
-    WHERE turn_id = %(turn_id)s AND lines = %(lines)s AND NOT EXISTS (
-        SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
-    )
-    RETURNING {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' '), pg_advisory_unlock(%(lock)s)
+    WITH mine AS (
+        UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
+            status = 'queued', live = true, run = run + 1, streamed = %(streamed)s,
+            followers = CASE WHEN live THEN followers ELSE 0 END + 1,
+            journal_version = %(version)s, worker_id = NULL, {_NAMES}
+        WHERE {_MINE} AND NOT EXISTS (
+            SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
+        )
+        RETURNING turn_id, run, user_id
+    ), {_ADD}
+    SELECT {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' ') FROM mine
 """
 # It may have ended since its answer was looked for.
 _FOLLOW_SAME = """
@@ -127,15 +131,12 @@ def ends_run(event: AnyEvent) -> bool:
 @dataclass(eq=False)
 class PostgresLease(ReportingLease):
     """`lines` are those in the database; `live`, `run`, `streamed`, `followed` (somebody waits for
-    the answer) and `queued` (no worker has it yet) are how the turn stood. `leave` is told when the
-    session is free."""
+    the answer) and `queued` (no worker has it yet) are how the turn stood."""
 
     turn_id: int
-    session: LockSession
-    leave: Callable[[LockSession], object]
     database: Database
+    locks: LockSession
     max_queued: int | None
-    worker_id: str | None
     lines: int
     live: bool
     run: int
@@ -145,10 +146,6 @@ class PostgresLease(ReportingLease):
     _waiting: list[tuple[AnyEvent, bytes]] = field(default_factory=list)
     _begins: bool = False  # what waits is the beginning of a run that is to be queued
     _state: Literal["held", "dispatched", "released"] = "held"
-
-    @property
-    def _key(self) -> int:
-        return TURN_LOCK + self.turn_id
 
     async def append(self, event: AnyEvent) -> None:
         self._waiting.append((event, self._line(event, len(self._waiting))))
@@ -174,57 +171,45 @@ class PostgresLease(ReportingLease):
         done: list[tuple[T, AnyEvent]] = []
 
         def work() -> None:
+            if done and self._is_written():
+                return
             del self._waiting[before:], done[:]
-            connection = self.session.connection
-            with self.database.away(), connection.transaction(), joining(connection):
+            with self.database.transaction() as connection, joining(connection):
                 try:
                     result = put()
                 except QueueError as exc:  # others hold the queue, or it was away just now
                     raise DatabaseAwayError(str(exc)) from exc
                 event = event_of(result)
                 self._waiting.append((event, self._line(event, before)))
-                self._insert()
                 done.append((result, event))
+                self._send(_WRITE)
 
-        self._in_the_session_that_holds_it(work)
+        self._write(work)
         return done[0]
 
     async def flush(self) -> None:
         if self._waiting and not self._begins:
-            await in_thread(self._in_the_session_that_holds_it, self._insert)
+            await in_thread(self._write, partial(self._send, _WRITE))
 
-    def _in_the_session_that_holds_it(self, work: Callable[[], None]) -> None:
-        """`work` writes what waits. If the session ends, it is done again in the next one, unless
-        somebody else has the turn or has written it: RunLostError. Raises DatabaseAwayError."""
-
-        def once() -> None:
-            with self.session.guard:
-                if self.session.holds(self._key) or not self._regained():
-                    work()
-
-        self.database.waiting(once)
+    def _write(self, work: Callable[[], None]) -> None:
+        """`work` sends what waits; while the database is away it is done again. Raises
+        DatabaseAwayError, and RunLostError if somebody else has the turn."""
+        self.database.waiting(work)
         self.lines += len(self._waiting)
         self._waiting.clear()
 
-    def _regained(self) -> bool:
-        """Whether what waits was written just before the session ended."""
-        if not self.session.try_lock(self._key):
+    def _send(self, query: str, **values: object) -> None:
+        with self.database.connection() as connection:
+            row = connection.execute(query.encode(), self._values() | values).fetchone()
+        if row is None and not self._is_written():
             raise self._lost()
-        query = (
-            "SELECT lines, (SELECT line FROM turn_events WHERE turn_id = turns.turn_id"
-            " AND seq = lines) FROM turns WHERE turn_id = %(turn_id)s"
-        )
-        row = self.session.one(query, {"turn_id": self.turn_id})
-        if row is not None and row[0] == self.lines:
-            return False
-        if row is not None and self._waiting and row[1] == self._waiting[-1][1]:
-            return True
-        self.session.unlock(self._key)
-        raise self._lost()
 
-    def _insert(self) -> None:
-        if self.session.one(_WRITE, self._values()) is None:
-            raise self._lost()
+    def _is_written(self) -> bool:
+        """Whether what waits was written just before the connection was lost."""
+        query = "SELECT line FROM turn_events WHERE turn_id = %(turn_id)s AND seq = %(seq)s"
+        seq = self.lines + len(self._waiting)
+        row = self.database.row(query, turn_id=self.turn_id, seq=seq)
+        return bool(row) and row[0] == self._waiting[-1][1]
 
     def _lost(self) -> RunLostError:
         self._waiting.clear()  # it is the other's turn: nothing more of this one
@@ -240,7 +225,7 @@ class PostgresLease(ReportingLease):
             "status": next(filter(None, map(status_after, reversed(events))), None),
             "stops": any(map(ends_run, events)),
             "version": VERSION if any(isinstance(event, BEGINS) for event in events) else 0,
-            "worker_id": self.worker_id,
+            "holder": self.database.program,
             **columns_of(events[0]),
         }
 
@@ -262,24 +247,18 @@ class PostgresLease(ReportingLease):
                 f"{self.max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
             )
-        news = {"streamed": streamed, "queue": queue_name(), "lock": self._key}
-        values = self._values() | news
-
-        def work() -> None:
-            if self.session.one(_DISPATCH, values) is None:
-                raise self._lost()
-
+        message = columns_of(self._waiting[0][0])["message"]
         try:
-            self._in_the_session_that_holds_it(work)
+            self._write(partial(self._send, _DISPATCH, streamed=streamed, queue=queue_name()))
         except (UniqueViolation, RunLostError) as exc:
-            row = self.database.row(_FOLLOW_SAME, message=values["message"])
+            row = self.database.row(_FOLLOW_SAME, message=message)
             if row is None and isinstance(exc, RunLostError):
                 raise
             if row is None:  # it has failed just now
                 return self._dispatch(streamed)
             self._delete()
             return int(row[0])
-        self.session.unlocked(self._key)
+        self.let_go()
         self._state, self.run = "dispatched", self.run + 1
         return self.turn_id
 
@@ -305,9 +284,8 @@ class PostgresLease(ReportingLease):
             await in_thread(self.database.row, query, turn_id=self.turn_id)
 
     def _delete(self) -> None:
-        query = "DELETE FROM turns WHERE turn_id = %(turn_id)s RETURNING 1"
-        if self.session.holds(self._key):
-            self.session.one(query, {"turn_id": self.turn_id})
+        query = "DELETE FROM turns WHERE turn_id = %(id)s AND worker_id = %(holder)s RETURNING 1"
+        self.database.row(query, id=self.turn_id, holder=self.database.program)
         self.let_go()
 
     async def release(self) -> None:
@@ -322,8 +300,7 @@ class PostgresLease(ReportingLease):
     def let_go(self) -> None:
         self.drop()
         self._state = "released"
-        self.session.unlock(self._key)
-        self.leave(self.session)
+        self.locks.unlock(TURN_LOCK + self.turn_id)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

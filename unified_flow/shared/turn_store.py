@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -33,36 +33,15 @@ _LOCKED = f"""{TURN_LOCK} + turn_id IN (
 
 class PostgresTurnStore(TurnStore):
     """A turn that begins or goes on is queued for a worker, unless `max_queued` wait. None: it is
-    run by whoever holds its lease, as by a worker, and each lease has a session of its own."""
+    run by whoever holds its lease, as by a worker."""
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        max_queued: int | None = None,
-        worker_id: str | None = None,
-    ) -> None:
+    def __init__(self, database: Database, *, max_queued: int | None = None) -> None:
         self.database = database
         self.max_queued = max_queued
-        self.worker_id = worker_id
-        self._shared = LockSession(database)
-        self._idle: list[LockSession] = []
+        self._locks = LockSession(database)
 
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
-
-    def _session(self) -> LockSession:
-        """For a lease."""
-        if self.max_queued is not None:
-            return self._shared
-        with suppress(IndexError):
-            return self._idle.pop()
-        return LockSession(self.database)
-
-    def keep(self, session: LockSession) -> None:
-        """For the next lease."""
-        if session is not self._shared:
-            self._idle.append(session)
 
     async def _row(self, query: str, **values: object) -> Any:
         return await in_thread(self.database.row, query, **values)
@@ -118,22 +97,22 @@ class PostgresTurnStore(TurnStore):
 
     def _leased(self, turn_id: int) -> PostgresLease:
         """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
-        session, key = self._session(), TURN_LOCK + turn_id
-        if not self.database.waiting(partial(session.try_lock, key)):
-            self.keep(session)
+        key = TURN_LOCK + turn_id
+        if not self.database.waiting(partial(self._locks.try_lock, key)):
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
         query = (
-            f"SELECT lines, live, run, streamed, followers > 0, {_QUEUED} FROM turns"
-            " WHERE turn_id = %(turn_id)s"
+            "UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s"
+            f" RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
         )
-        row = self.database.row(query, turn_id=turn_id)
+        row = None
+        try:
+            row = self.database.row(query, turn_id=turn_id, holder=self.database.program)
+        finally:
+            if row is None:
+                self._locks.unlock(key)
         if row is None:
-            session.unlock(key)
-            self.keep(session)
             raise self._unknown(turn_id)
-        return PostgresLease(
-            turn_id, session, self.keep, self.database, self.max_queued, self.worker_id, *row
-        )
+        return PostgresLease(turn_id, self.database, self._locks, self.max_queued, *row)
 
     def _unknown(self, turn_id: int) -> FileNotFoundError:
         return FileNotFoundError(2, "there is no such turn", self.place(turn_id))
@@ -144,7 +123,7 @@ class PostgresTurnStore(TurnStore):
         whoever asked first."""
         digest = digest_of(message)
         key = MESSAGE_LOCK + int(digest[:12], 16)
-        lock = partial(self._shared.try_lock, key)
+        lock = partial(self._locks.try_lock, key)
         is_live = "SELECT 1 FROM turns WHERE message = %(digest)s AND live"
         for pause_s in _pauses_s():
             if await in_thread(self.database.waiting, lock):
@@ -161,7 +140,7 @@ class PostgresTurnStore(TurnStore):
             row = await self._row(query, digest=digest)
             yield Delivery(row[0] if row else None, lambda turn_id: None)
         finally:
-            await in_thread(self._shared.unlock, key)
+            await in_thread(self._locks.unlock, key)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return (await self.read_on(turn_id, 0))[0]
@@ -255,8 +234,7 @@ class PostgresTurnStore(TurnStore):
         return queue_name(version), run
 
     def close(self) -> None:
-        for session in (self._shared, *self._idle):
-            session.close()
+        self._locks.close()
 
 
 def _pauses_s() -> Iterator[float]:

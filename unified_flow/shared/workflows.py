@@ -126,7 +126,7 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
         client.destroy()
 
 
-def begin_work(database: Database, worker_id: str, settings: SharedSettings, run: Run) -> None:
+def begin_work(database: Database, settings: SharedSettings, run: Run) -> None:
     """Take runs from the queues from now on, and have `run` do each, in DBOS's own loop."""
     from dbos import DBOS, DBOSPortableJSONSerializer
 
@@ -137,14 +137,14 @@ def begin_work(database: Database, worker_id: str, settings: SharedSettings, run
             "name": APPLICATION,
             "system_database_url": _url_of(database),
             "application_version": APPLICATION_VERSION,
-            "executor_id": worker_id,
+            "executor_id": database.program,
             "run_migrations": False,
             # Each NOTIFY wakes every session that listens, and here nothing waits for DBOS's own.
             "use_listen_notify": False,
             "log_level": "ERROR",
             "serializer": DBOSPortableJSONSerializer(),  # no pickles
             "db_engine_kwargs": {
-                "connect_args": database.session | {"application_name": worker_id},
+                "connect_args": database.session | {"application_name": database.program},
                 # It doubles the statements; after a restart DBOS tries again in any case.
                 "pool_pre_ping": False,
             },
