@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 import socket
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass
 from functools import partial
 from hashlib import sha256
@@ -108,12 +107,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
             shared.memory.texts.change(user, _becomes(files.memory.texts.read(user)))
         for grant in files.grants.all():
             shared.grants.add(grant)
-        parts = []
-        for kind, of in _KINDS.items():
-            there, here = _part(kind, of(files)), _part(kind, of(shared))
-            if there != here:
-                raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
-            parts.append(here)
+        parts = [_compared(kind, of(files), of(shared)) for kind, of in _KINDS.items()]
         parts += _take_over_rules(source, home)
         imports.change(name, _becomes(json.dumps([astuple(part) for part in parts])))
     return parts, False
@@ -128,6 +122,14 @@ def _alone(database: Database) -> Iterator[Connection]:
         with session.transaction(), joining(session):
             session.execute(f"LOCK TABLE {', '.join(_TABLES)} IN EXCLUSIVE MODE".encode())
             yield session
+
+
+def _compared(kind: str, in_files: Iterable[Any], in_database: Iterable[Any]) -> Imported:
+    """What is in both. Raises ConflictError if it differs."""
+    there, here = _part(kind, in_files), _part(kind, in_database)
+    if there != here:
+        raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
+    return here
 
 
 def _part(kind: str, items: Iterable[Any]) -> Imported:
@@ -171,21 +173,16 @@ _KINDS: Mapping[str, Callable[[Stores], Iterable[Any]]] = {
 
 @contextmanager
 def _quiet(source: Path, files: Stores) -> Iterator[None]:
-    """The queue and the sessions are locked meanwhile, and no turn began or went on."""
-    sessions = state_folder(source) / "sessions.sqlite3"
+    """The queue is locked meanwhile, and no turn began or went on."""
     try:
-        with ExitStack() as locks:
-            work = locks.enter_context(files.queue.transaction(_LOCK_S))
+        with files.queue.transaction(_LOCK_S) as work:
             if work.state.unusable:
                 raise ConflictError("the queue has damaged entries", hint="interventions doctor")
-            if sessions.exists():
-                connection = locks.enter_context(closing(sqlite3.connect(sessions, timeout=5)))
-                connection.execute("BEGIN IMMEDIATE")
             before = _marks(files.turns)
             yield
             if _marks(files.turns) != before:
                 raise ConflictError("a turn went on meanwhile", hint="stop it, and try again")
-    except (LockTimeoutError, sqlite3.OperationalError) as exc:
+    except LockTimeoutError as exc:
         raise ConflictError(f"somebody writes in {source}: {exc}", hint="stop it first") from exc
 
 
@@ -266,14 +263,11 @@ def _take_over_rules(source: Path, home: Path) -> list[Imported]:
         closing(GuardrailStore(SqlDatabase.of_file(file), file)) as there,
         closing(open_store(home, GuardrailSettings())) as here,
     ):
-        known = {rules.user_id: rules for rules in here.all_rules()}
+        known = {rules.user_id for rules in here.all_rules()}
         for rules in there.all_rules():
             if rules.user_id not in known:
                 here.change(rules.user_id, partial(_instead, rules))
-        parts = [_part("rules", _rules(store)) for store in (there, here)]
-    if parts[0] != parts[1]:
-        raise ConflictError("the database has other rules already", hint="unified-flow rules list")
-    return parts[1:]
+        return [_compared("rules", _rules(there), _rules(here))]
 
 
 def _instead(rules: UserRules, before: UserRules) -> UserRules:

@@ -101,7 +101,7 @@ class Workers(Dispatcher):
 
     def close(self) -> None:
         if self._listener is not None:
-            self._listener.stop()  # nobody waits for anything any more
+            self._listener.close()  # nobody waits for anything any more
 
     @contextmanager
     def _news_of(self, turn_id: int) -> Iterator[News]:

@@ -10,7 +10,6 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 K1, B = 1.2, 0.75
 _LEAST_WEIGHT = 1e-6  # of a phrase that stands in half of the texts or more
@@ -38,21 +37,17 @@ def times_in(phrase: Tokens, text: Tokens) -> int:
     return sum(text[at] == wanted[0] and list(text[at : at + length]) == wanted for at in starts)
 
 
-@dataclass(frozen=True)
-class Texts:
-    """All texts that there are: how many, and how many tokens in all."""
+def weight_of(held_by: int, texts: int) -> float:
+    """Of a phrase that stands in so many of all texts."""
+    inverse = math.log((texts - held_by + 0.5) / (held_by + 0.5))
+    return inverse if inverse > 0 else _LEAST_WEIGHT
 
-    number: int
-    tokens: int
 
-    def weight(self, holding: int) -> float:
-        """Of a phrase that this many of them hold."""
-        inverse = math.log((self.number - holding + 0.5) / (holding + 0.5))
-        return inverse if inverse > 0 else _LEAST_WEIGHT
-
-    def score(self, length: int, found: Sequence[tuple[int, float]]) -> float:
-        """Of a text with so many tokens: how often it holds each phrase, and its weight. 0 and up,
-        greater is better."""
-        average = self.tokens / self.number
-        norm = K1 * (1 - B + B * length / average)
-        return sum(weight * times * (K1 + 1) / (times + norm) for times, weight in found)
+def score(length: int, average: float, times: Sequence[int], weights: Sequence[float]) -> float:
+    """Of a text, by its tokens, those of an average one, how often it holds each phrase, and what
+    these weigh. 0 and up, greater is better."""
+    norm = K1 * (1 - B + B * length / average)
+    return sum(
+        weight * each * (K1 + 1) / (each + norm)
+        for each, weight in zip(times, weights, strict=True)
+    )

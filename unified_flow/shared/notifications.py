@@ -24,16 +24,11 @@ class Listener:
     ) -> None:
         self._database, self._channel, self._received = database, channel, received
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"listen {channel}", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Notifications may still come for a second."""
-        self._closed.set()
+        threading.Thread(target=self._run, name=f"listen {channel}", daemon=True).start()
 
     def close(self) -> None:
-        self.stop()
-        self._thread.join()
+        """Notifications may still come for a second."""
+        self._closed.set()
 
     def _run(self) -> None:
         while not self._closed.is_set():

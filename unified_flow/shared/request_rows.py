@@ -44,13 +44,10 @@ class RequestRows:
 
     def of_request(self, request_id: str) -> list[str]:
         """Its lines, oldest first. Raises DatabaseAwayError."""
-        sql = "SELECT line FROM query_log WHERE request_id = %s ORDER BY place"
-        rows = self._database.run(
-            lambda connection: connection.execute(sql, [storable(request_id)]).fetchall()
-        )
-        return [line for (line,) in rows]
+        sql = "SELECT line FROM query_log WHERE request_id = %(id)s ORDER BY place"
+        return [line for (line,) in self._database.rows(sql, id=storable(request_id))]
 
     def forget(self, before: datetime) -> None:
         """Remove what was written before then."""
-        sql = "DELETE FROM query_log WHERE written_at < %s"
-        self._database.run(lambda connection: connection.execute(sql, [before]))
+        sql = "DELETE FROM query_log WHERE written_at < %(before)s RETURNING 1"
+        self._database.rows(sql, before=before)

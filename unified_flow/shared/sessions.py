@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from unified_flow.lib.text import terms
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.fts5_ranking import Texts, Tokens, times_in, tokens_of
+from unified_flow.shared.fts5_ranking import Tokens, score, times_in, tokens_of, weight_of
 from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn, Saved
 from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
@@ -73,23 +73,22 @@ def _search(
     some = sorted({token for phrase in phrases for token in phrase})
     _, rows = _run(connection, sql, (session_id, before, some))
     times = [[times_in(phrase, tokens) for phrase in phrases] for *_, tokens in rows]
-    held = [any(row) for row in zip(*times, strict=True)]
-    if not any(held):
+    if not any(map(any, times)):
         return []
-    sums = "SELECT count(*), sum(length) FROM session_turns"
-    texts = Texts(*connection.execute(sums).fetchone() or (0, 0))
+    sums = "SELECT count(*), sum(length)::float / count(*) FROM session_turns"
+    texts, average = connection.execute(sums).fetchone() or (0, 0.0)
     weights = [
-        texts.weight(_holding(connection, phrase)) if is_held else 0.0
-        for phrase, is_held in zip(phrases, held, strict=True)
+        weight_of(_holding(connection, phrase), texts) if any(found) else 0.0
+        for phrase, *found in zip(phrases, *times, strict=True)
     ]
-    found = []
-    for (turn_id, question, answer, tokens), row in zip(rows, times, strict=True):
-        score = texts.score(len(tokens), list(zip(row, weights, strict=True)))
-        if any(row):
-            found.append((-score, turn_id, question, answer))
+    found = sorted(
+        (-score(len(tokens), average, each, weights), turn_id, question, answer)
+        for (turn_id, question, answer, tokens), each in zip(rows, times, strict=True)
+        if any(each)
+    )
     return [
         PriorTurn(turn_id=turn_id, question=question, answer=answer, score=unit_score(-rank))
-        for rank, turn_id, question, answer in sorted(found)[:limit]
+        for rank, turn_id, question, answer in found[:limit]
     ]
 
 
