@@ -24,6 +24,9 @@ LONGEST_PAUSE_S = 0.25
 LETS_GO_S = 1.0  # who has ended a run
 
 _QUEUED = "(live AND status = 'queued')"
+_STOOD = f"RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
+_NEW = f"INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s) {_STOOD}"
+_TAKE = f"UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s {_STOOD}"
 _LOCKED = f"""{TURN_LOCK} + turn_id IN (
     SELECT classid::bigint << 32 | objid::bigint
     FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
@@ -55,8 +58,8 @@ class PostgresTurnStore(TurnStore):
         return bool(row and row[0])
 
     async def create(self) -> TurnLease:
-        row = await self._row("INSERT INTO turns DEFAULT VALUES RETURNING turn_id")
-        return await in_thread(self._leased, row[0])
+        row = await self._row("SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))")
+        return await in_thread(self._leased, row[0], _NEW)
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also one that no worker has yet: it is taken from the queue."""
@@ -95,15 +98,11 @@ class PostgresTurnStore(TurnStore):
             break
         return None
 
-    def _leased(self, turn_id: int) -> PostgresLease:
+    def _leased(self, turn_id: int, query: str = _TAKE) -> PostgresLease:
         """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
         key = TURN_LOCK + turn_id
         if not self.database.waiting(partial(self._locks.try_lock, key)):
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
-        query = (
-            "UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s"
-            f" RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
-        )
         row = None
         try:
             row = self.database.row(query, turn_id=turn_id, holder=self.database.program)
