@@ -318,20 +318,21 @@ def test_4_a_bad_question_is_the_clients_and_nobody_elses(
 
 
 CASCADES = (
-    # (what fails, and when): the earlier is the one that is told
-    (search("first", index_gone, says={"query_analyzer": hang()}), "retrieval"),
-    (search("both at once", index_gone, refused=True), "retrieval"),
-    (search("last", index_locked, says={"query_analyzer": status(500)}), "model"),
-    (search("last", index_locked, says={"query_analyzer": status(429)}), "model"),
+    # (what fails, and when): the earlier is the one that is told; of two at once either may be
+    (search("first", index_gone, says={"query_analyzer": hang()}), {"retrieval"}),
+    (search("both at once", index_gone, refused=True), {"retrieval", "model"}),
+    (search("last", index_locked, says={"query_analyzer": status(500)}), {"model"}),
+    (search("last", index_locked, says={"query_analyzer": status(429)}), {"model"}),
 )
 
 
 @pytest.mark.parametrize(("row", "told"), CASCADES)
 def test_6_of_several_failures_the_earliest_is_told(
-    row: Row, told: str, home: Path, docs: Path, model_server: ModelServer
+    row: Row, told: set[str], home: Path, docs: Path, model_server: ModelServer
 ) -> None:
     error = failed(row, "graceful", home, docs, model_server)
-    assert (error.scope, error.retrieved) == (told, [])
+    assert error.scope in told
+    assert error.retrieved == []
     assert len(open_entries(home)) == 1
 
 
