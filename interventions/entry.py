@@ -275,23 +275,17 @@ def _merged(row: dict[str, Any]) -> dict[str, Any]:
 
 
 _Converter = Callable[[Any], Any]
-# By annotation: the type that is taken as it is, and what converts another.
-_CONVERTER_OF: dict[Any, tuple[type | None, _Converter]] = {
-    str: (str, _text),
-    int: (None, _number),
-    Moment: (None, _moment),
-    Sample: (dict, _object),
-    dict[str, Any]: (dict, _object),
-    list[int]: (None, _numbers),
-    list[Resolution]: (None, _rows),
-    list[MergedFailure]: (None, _merged_rows),
-}
-_CONVERTER_OF |= {kind | None: how for kind, how in _CONVERTER_OF.items()}
+_CONVERTER_OF: dict[Any, _Converter] = {str: _text, Moment: _moment, int: _number}
+_CONVERTER_OF |= {dict[str, Any]: _object, Sample: _object, list[int]: _numbers}
+_CONVERTER_OF |= {list[Resolution]: _rows, list[MergedFailure]: _merged_rows}
+_CONVERTER_OF |= {kind | None: convert for kind, convert in _CONVERTER_OF.items()}
+_PLAIN: dict[_Converter, type] = {_text: str, _object: dict}
 
 
 def _fields(of: type) -> list[tuple[str, type | None, _Converter]]:
     """(name, type that is taken as it is, what converts another) of each field."""
-    return [(name, *_CONVERTER_OF[kind]) for name, kind in of.__annotations__.items()]
+    kinds = ((name, _CONVERTER_OF[kind]) for name, kind in of.__annotations__.items())
+    return [(name, _PLAIN.get(convert), convert) for name, convert in kinds]
 
 
 _FIELDS, _ROW_FIELDS = _fields(Entry), _fields(MergedFailure)

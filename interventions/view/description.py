@@ -221,24 +221,20 @@ def _fields(values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         if value is None or value in ("", [], {}):
             continue
-        text, rows = f" {value}", list[str]()
-        if isinstance(value, dict):
-            text, rows = "", _fields(value)
-        elif isinstance(value, list):
-            text, rows = "", [row for item in value for row in _item(item)]
-        first, *more = f"{name}:{text}".split("\n")
-        lines += [first, *(f"  {line}" for line in (*more, *rows))]
+        begins_below = isinstance(value, dict | list)
+        first, *more = ["", *_lines_of(value)] if begins_below else _lines_of(value)
+        lines += [f"{name}: {first}".rstrip(), *(f"  {line}" for line in more)]
     return lines
 
 
-def _item(value: Any) -> Iterator[str]:
-    """Of a list: `- ` before its first line."""
-    inner = _fields(value) if isinstance(value, dict) else None
-    if inner is None:
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-        inner = text.split("\n")
-    for number, line in enumerate(inner):
-        yield f"{'  ' if number else '- '}{line}"
+def _lines_of(value: Any) -> list[str]:
+    """Of a list: `- ` before the first line of each item."""
+    if isinstance(value, dict):
+        return _fields(value)
+    if isinstance(value, list):
+        items = (enumerate(_lines_of(item)) for item in value)
+        return [f"{'  ' if number else '- '}{line}" for item in items for number, line in item]
+    return str(value).split("\n")
 
 
 def commands(entry: Entry, resumer: bool = True) -> list[str]:
@@ -249,9 +245,8 @@ def commands(entry: Entry, resumer: bool = True) -> list[str]:
     # What the turn waits for now: after an answer it may be leave to run a tool.
     now = latest_failure(entry)
     is_question = resumer and now.get("type") == "escalation"
-    words = [f'resolve {short} --note "the answer" --retry']
-    if not is_question:
-        words = [f'resolve {short} --note "what you mended"']
+    note = '"the answer" --retry' if is_question else '"what you mended"'
+    words = [f"resolve {short} --note {note}"]
     if resumer and entry["turn_id"]:
         if now.get("type") == "permission" and now.get("tool"):
             words.append(f"retry {short} --grant once")
