@@ -150,12 +150,8 @@ def _set(settings: _Table, name: str, value: Any, source: str) -> _Table:
 
     defaults = {each.name: each.default for each in fields(settings)}
     if name not in defaults:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name, defaults, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else ""
         hint = f"known: {', '.join(defaults)}; what is in no table goes above the first [table]"
-        raise SettingsError(f"{source} is no setting{meant}", hint=hint)
+        raise SettingsError(f"{source} is no setting", hint=hint)
     default = defaults[name]
     kind: Any = type(default)
     if kind in (int, float):
