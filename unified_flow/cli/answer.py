@@ -51,7 +51,9 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
     if named := [each for each in left if each.source not in rest]:
         say("\nSources:")
         for citation in named:
-            _show_source(citation, roots)
+            heading = f"  {one_line(citation.heading)}" if citation.heading else ""
+            say(f"  {clickable(citation.source, roots)}{heading}")
+            say(wrapped(f"  “{one_line(citation.quote)}”"))
 
 
 def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:
@@ -65,12 +67,6 @@ def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:
             say_painted(paint(line, "bold"))
     say_painted(paint(place, "medium") + "\n")
     say_painted(_laid_out(clean(citation.passage), clean(citation.quote)) + "\n")
-
-
-def _show_source(citation: Citation, roots: Sequence[Path]) -> None:
-    heading = f"  {one_line(citation.heading)}" if citation.heading else ""
-    say(f"  {clickable(citation.source, roots)}{heading}")
-    say(wrapped(f"  “{one_line(citation.quote)}”"))
 
 
 def clickable(source: str, roots: Sequence[Path]) -> str:

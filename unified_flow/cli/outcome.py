@@ -78,11 +78,6 @@ def _checks(turn: Turn) -> dict[str, Any] | None:
     return verdict.checks.model_dump() if answered and verdict else None
 
 
-def _unchecked(turn: Turn) -> bool:
-    checks = _checks(turn)
-    return checks is not None and checks["claims_supported"] is not True
-
-
 def understood_as(turn: Turn) -> str | None:
     """The question with what it leans on put in; None if it stands as it was asked."""
     analysis = turn.sections.query_analyzer
@@ -134,7 +129,8 @@ def show_outcome(
     if on_terminal():
         print()
     show_answer(turn, roots)
-    if _unchecked(turn):
+    checks = _checks(turn)
+    if checks is not None and checks["claims_supported"] is not True:
         passages = f"unified-flow turns show {turn.turn_id}{home_flag(home)}"
         note(f"code could not check this answer; compare it with its passages: {passages}")
     if turn.failure is not None:

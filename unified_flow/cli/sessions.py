@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.errors import NotFoundError
-from interventions.home import find_home, state_folder
+from interventions.home import find_home
 from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from unified_flow.turns.sessions.store import Exchange, Sessions
     from unified_flow.turns.turn import Turn
 
-HISTORY = "chat_history"  # in the state folder: what was typed, for the editor of every chat
 Session = Annotated[str, Argument(help="The session's id; `last` is the one used last.")]
 
 
@@ -119,8 +118,7 @@ def delete_session(
 ) -> None:
     """Delete a session: its messages, turns and grants.
 
-    A turn that an open intervention needs stays until that is closed. What was typed in a chat
-    also stands in shared_state/chat_history, for all sessions together.
+    A turn that an open intervention needs stays until that is closed.
 
     \b
     unified-flow sessions delete ros --yes
@@ -145,9 +143,6 @@ def delete_session(
     note(f"deleted: {counted(len(exchanges), 'answer')}, {counted(gone, 'turn folder')}")
     if len(own) > gone:
         note(f"  kept, as unfinished or needed: {counted(len(own) - gone, 'turn')}")
-    history = state_folder(find_home(home)) / HISTORY
-    if history.exists():
-        note(f"  what was typed in chats is also in {history}; remove it if need be")
 
 
 def _stores(home: Path | None) -> tuple[Sessions, TurnArchive]:

@@ -5,26 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import typer
 
 from interventions.cli.terminal import Code, note, paint, say_painted
 from interventions.errors import QueueError
-from interventions.home import open_private, state_folder
 from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow.cli import options
 from unified_flow.cli.documents import document_folders, refresh_documents
 from unified_flow.cli.exits import report
-from unified_flow.cli.sessions import HISTORY, newest_session
+from unified_flow.cli.sessions import newest_session
 from unified_flow.cli.terminal import beginning, on_terminal
 from unified_flow.errors import UnifiedFlowError
 
 if TYPE_CHECKING:
-    from prompt_toolkit.completion import Completer
-
     from unified_flow.cli.chat.conversation import Conversation
     from unified_flow.errors import RetrievalError
     from unified_flow.flow import UnifiedFlow
@@ -86,8 +82,7 @@ async def _talk(chat: Conversation) -> Code:
             note(f"not answered yet: {beginning(redact_text(chat.unfinished.question), 80)}")
             if not show_question(chat):
                 note(_way_on(chat.unfinished))
-        history = state_folder(chat.flow.services.home) / HISTORY
-        source = _edited(history) if typed else _piped()
+        source = _edited() if typed else _piped()
         async with aclosing(source) as lines:
             async for line in lines:
                 await _one(chat, line.strip())
@@ -157,21 +152,17 @@ async def _piped() -> AsyncGenerator[str, None]:
         yield line
 
 
-async def _edited(history: Path) -> AsyncGenerator[str, None]:
-    """Lines with editing, history and completion.
-
-    Ctrl-C empties the line. `history` keeps what was typed, for the next chat.
-    """
-    import os
-
+async def _edited() -> AsyncGenerator[str, None]:
+    """Lines with editing and history, and the commands after "/". Ctrl-C empties the line."""
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.completion import WordCompleter
 
-    os.close(open_private(history, os.O_WRONLY))
+    from unified_flow.cli.chat.slash_commands import COMMANDS
+
+    meanings = {f"/{name}": command.help for name, command in COMMANDS.items()}
     session: PromptSession[str] = PromptSession(
         "> ",
-        history=FileHistory(str(history)),
-        completer=_completer(),
+        completer=WordCompleter(list(meanings), meta_dict=meanings, sentence=True),
         complete_while_typing=True,
         enable_open_in_editor=True,
     )
@@ -183,17 +174,3 @@ async def _edited(history: Path) -> AsyncGenerator[str, None]:
         except EOFError:
             return
         yield line
-
-
-def _completer() -> Completer:
-    """After "/" every command, with what it does beside it."""
-    from prompt_toolkit.completion import WordCompleter
-
-    from unified_flow.cli.chat.slash_commands import COMMANDS
-
-    return WordCompleter(
-        [f"/{name}" for name in COMMANDS],
-        display_dict={f"/{name}": f"/{name} {each.wants}" for name, each in COMMANDS.items()},
-        meta_dict={f"/{name}": each.help for name, each in COMMANDS.items()},
-        sentence=True,
-    )
