@@ -94,7 +94,7 @@ class Worker:
             await ledger.record(ended)
             return ledger.turn
         if not lease.followed:  # they left just before the worker of this run died
-            left = TurnInterrupted(phase=turn.running, reason="CancelledError")
+            left = TurnInterrupted(phase=turn.stopped_in, reason="CancelledError")
             await ledger.record(left)
             return ledger.turn
         first = _is_first(events)

@@ -38,7 +38,9 @@ async def run_turn(ledger: Ledger, run: TurnRun) -> Turn:
         except (asyncio.CancelledError, KeyboardInterrupt) as exc:
             if ledger.turn.status != "failed":  # cancelled while its failure was reported
                 interrupted = type(exc).__name__
-                await _close(ledger, TurnInterrupted(phase=ledger.turn.running, reason=interrupted))
+                await _close(
+                    ledger, TurnInterrupted(phase=ledger.turn.stopped_in, reason=interrupted)
+                )
             raise
         except PhaseError as exc:
             if exc.answer == "silence":

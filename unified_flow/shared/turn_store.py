@@ -171,8 +171,7 @@ class PostgresTurnStore(TurnStore):
         return rows[0][0], [line for _, line in rows if line is not None]
 
     def _events(self, turn_id: int, lines: list[bytes]) -> list[AnyEvent]:
-        whole = events_in(lines, self.place(turn_id), lambda record: record)
-        return [event for _, event in whole]
+        return [event for _, event in events_in(lines, self.place(turn_id))]
 
     async def ids(self) -> list[int]:
         return list(await self.marks())

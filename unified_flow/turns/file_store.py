@@ -128,9 +128,10 @@ class FileTurnStore(TurnStore):
         return await asyncio.to_thread(lambda: list(read(folder)))
 
     async def first(self, turn_id: int) -> TurnStarted | None:
-        from unified_flow.turns.journal import begun
+        from unified_flow.turns.journal import read
 
-        return begun(self._folder(turn_id))
+        first = next(read(self._folder(turn_id), first=True), None)
+        return first if first is not None and first.event == "turn_started" else None
 
     async def ids(self) -> list[int]:
         return await asyncio.to_thread(self._ids)

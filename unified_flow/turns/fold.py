@@ -30,7 +30,6 @@ from unified_flow.turns.turn import (
     Status,
     Turn,
     Visit,
-    cut_off,
 )
 
 Valid = TypeVar("Valid")
@@ -145,7 +144,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
         case events.TurnInterrupted():
             return turn.interrupted()
         case events.TurnAbandoned():
-            return changed(turn, status="abandoned", visits=cut_off(turn.visits))
+            return changed(turn.interrupted(), status="abandoned")
         case events.TurnSalvaged():
             stopped = turn.interrupted() if turn.status == "running" else turn
             return changed(stopped, writes=(*turn.writes, *event.calls))
@@ -223,7 +222,7 @@ def _all_done(writes: tuple[Write, ...]) -> tuple[Write, ...]:
 
 def _resume(turn: Turn, event: TurnResumed) -> Turn:
     """The turn ready to go on: as it was, or as it was before a phase, perhaps edited."""
-    visits = cut_off(turn.visits)
+    visits = turn.interrupted().visits
     sections, done, history = turn.sections, turn.tools_done, turn.history
     place = turn.first_visit(event.phase) if event.rewound else None
     if place is not None:

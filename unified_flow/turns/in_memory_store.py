@@ -61,7 +61,7 @@ class InMemoryTurnStore(TurnStore):
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         lines = _found(self._turns, turn_id).lines
-        return [event for _, event in events_in(lines, self.place(turn_id), lambda record: record)]
+        return [event for _, event in events_in(lines, self.place(turn_id))]
 
     async def ids(self) -> list[int]:
         return sorted(self._turns)

@@ -25,7 +25,7 @@ from interventions.home import make_private_folder, open_private, sync_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
-from unified_flow.turns.events import AnyEvent, TurnStarted
+from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.lines import Record, encode, events_in, sealed
 from unified_flow.turns.lock import JOURNAL, PRUNED
 from unified_flow.turns.store import TurnLease
@@ -317,13 +317,6 @@ def read(folder: Path, *, first: bool = False) -> Iterator[AnyEvent]:
     except OSError as exc:
         raise RetrievalError(f"{path} cannot be read: {exc.strerror}") from exc
     return (event for _, event in events_in(lines, path, partial(whole, folder)))
-
-
-def begun(folder: Path) -> TurnStarted | None:
-    """How the turn in `folder` began, from the first line alone: None without a whole one, and if
-    it tells of something else. Raises as `read` does."""
-    event = next(read(folder, first=True), None)
-    return event if isinstance(event, TurnStarted) else None
 
 
 def whole(folder: Path, record: Record) -> Record:

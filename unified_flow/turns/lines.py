@@ -51,7 +51,7 @@ def sealed(record: bytes, number: int) -> bytes:
 
 
 def events_in(
-    lines: Sequence[bytes], path: object, whole: Callable[[Any], Any]
+    lines: Sequence[bytes], path: object, whole: Callable[[Record], Record] = lambda record: record
 ) -> Iterator[tuple[int, AnyEvent]]:
     """The events of a journal, each with the number of its line, from the first on.
 

@@ -39,13 +39,6 @@ class Visit:
     recipe_digest: str | None = None
 
 
-def cut_off(visits: tuple[Visit, ...]) -> tuple[Visit, ...]:
-    """The visits of a turn whose process is gone."""
-    if not visits or visits[-1].status != "running":
-        return visits
-    return (*visits[:-1], replace(visits[-1], status="interrupted"))
-
-
 @dataclass(frozen=True)
 class Counters:
     """How often the loops have turned. They restart when a person resumes the turn."""
@@ -194,12 +187,6 @@ class Turn:
         return self.status == "clarify" or (self.status == "answered" and self.saved)
 
     @property
-    def running(self) -> str | None:
-        """The phase that runs now."""
-        last = self.visits[-1] if self.visits else None
-        return last.phase if last is not None and last.status == "running" else None
-
-    @property
     def stopped_in(self) -> str | None:
         """The phase that was running when the turn stopped, or that runs now."""
         last = self.visits[-1] if self.visits else None
@@ -208,7 +195,11 @@ class Turn:
 
     def interrupted(self) -> Turn:
         """The turn after its process has gone without ending it."""
-        return replace(self, status="interrupted", visits=cut_off(self.visits))
+        *before, last = self.visits or (None,)
+        if last is None or last.status != "running":
+            return replace(self, status="interrupted")
+        cut_off = replace(last, status="interrupted")
+        return replace(self, status="interrupted", visits=(*before, cut_off))
 
     @property
     def response(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from interventions.secrets.redaction import redact_for_asker, redact_text
 from unified_flow.turns.sessions.store import Exchange
@@ -20,35 +20,27 @@ def markdown(
 ) -> str:
     """Everything in the order of the turns. `mask` is for the answers and what they cite;
     a question is redacted strictly."""
-    parts: dict[int, str] = {turn.turn_id: "\n".join(_open_end(turn, mask)) for turn in unanswered}
-    parts |= {exchange.turn_id: "\n".join(_exchange(exchange, mask)) for exchange in exchanges}
-    body = "\n\n".join(parts[turn_id] for turn_id in sorted(parts))
-    return f"# Session {session_id}\n\n{body}\n"
+    said = {turn.turn_id: (turn.question, _open_end(turn, mask)) for turn in unanswered}
+    said |= {each.turn_id: (each.question, _answer(each, mask)) for each in exchanges}
+    parts = [
+        f"## {_line(redact_text(asked))}\n\n{text}" for _, (asked, text) in sorted(said.items())
+    ]
+    return "\n\n".join([f"# Session {session_id}", *parts]) + "\n"
 
 
-def _exchange(exchange: Exchange, mask: Callable[[str], str]) -> Iterator[str]:
-    yield f"## {_line(redact_text(exchange.question))}"
-    yield ""
-    yield f"*turn {exchange.turn_id}, {exchange.at}*"
-    yield ""
-    yield mask(exchange.response)
-    if exchange.citations:
-        yield ""
-        for citation in exchange.citations:
-            yield f"- `{citation.source}`: {_line(mask(citation.quote))}"
+def _answer(exchange: Exchange, mask: Callable[[str], str]) -> str:
+    text = f"*turn {exchange.turn_id}, {exchange.at}*\n\n{mask(exchange.response)}"
+    cited = [f"- `{each.source}`: {_line(mask(each.quote))}" for each in exchange.citations]
+    return "\n".join([text, "", *cited]) if cited else text
 
 
-def _open_end(turn: Turn, mask: Callable[[str], str]) -> Iterator[str]:
-    yield f"## {_line(redact_text(turn.question))}"
-    yield ""
+def _open_end(turn: Turn, mask: Callable[[str], str]) -> str:
     if turn.status == "clarify":
-        yield f"*turn {turn.turn_id} asked back:* {mask(turn.response or '')}"
-        return
+        return f"*turn {turn.turn_id} asked back:* {mask(turn.response or '')}"
     if turn.status == "answered":
-        yield f"*turn {turn.turn_id} answered; the session keeps it no more*"
-        return
+        return f"*turn {turn.turn_id} answered; the session keeps it no more*"
     where = f" at {turn.failure.phase}" if turn.failure else ""
-    yield f"*turn {turn.turn_id} {turn.status}{where}; there is no answer*"
+    return f"*turn {turn.turn_id} {turn.status}{where}; there is no answer*"
 
 
 def _line(text: str) -> str:
