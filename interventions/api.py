@@ -164,5 +164,5 @@ def _request(fields: dict[str, Any]) -> InterventionRequest:
     whole = {**defaults, "error_type": error_type, **fields}
     error = sys.exception()
     if error is not None and whole["error_type"] == type(error).__name__:
-        whole = {**vars(capture(error)), **whole}
+        whole = {**capture(error), **whole}
     return validated(whole)

@@ -45,8 +45,9 @@ from interventions.settings import Limits, QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_history import FileHistory
 from interventions.storage.file_store import store_at
+from interventions.storage.history import SqlHistory
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import Admission, FailureLog, PutResult, Store, Transaction
+from interventions.storage.store import Admission, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
 
@@ -95,9 +96,8 @@ class InterventionQueue:
             raise errors.ArgumentError(what, argument="lock_timeout_s")
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = store_at(place) if store is None else store
-        self.failures: FailureLog = (
-            self.store if isinstance(self.store, FailureLog) else FileHistory(place)
-        )
+        # What became of every failure: the logs of the home say it, unless the store does.
+        self.failures = self.store if isinstance(self.store, SqlHistory) else FileHistory(place)
 
     def put(self, request: InterventionRequest) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr.

@@ -14,7 +14,6 @@ import platform
 import subprocess
 import sys
 import sysconfig
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from traceback import walk_tb
@@ -34,18 +33,6 @@ GIT_TIMEOUT_S = 2.0
 DEFAULT_PACKAGES = ("unified-flow", "pydantic", "httpx")
 
 
-@dataclass(frozen=True)
-class CapturedTraceback:
-    """Named as the fields of an entry. `culprit` is the innermost in-app `module:function`,
-    `location` its `file:line`."""
-
-    exception_type: str
-    error_message: str
-    traceback: str
-    culprit: str
-    location: str
-
-
 class _Frame:
     def __init__(self, frame: FrameType, line: int | None) -> None:
         self.file, self.function = frame.f_code.co_filename, frame.f_code.co_qualname
@@ -55,16 +42,18 @@ class _Frame:
         self.in_app = _is_in_app(self.file)
 
 
-def capture(error: BaseException) -> CapturedTraceback:
+def capture(error: BaseException) -> dict[str, str]:
+    """Fields of an entry. `culprit` is the innermost in-app `module:function`, `location` its
+    `file:line`."""
     frames = _frames(error.__traceback__)
     blame = next((f for f in reversed(frames) if f.in_app), frames[-1] if frames else None)
-    return CapturedTraceback(
-        exception_type=qualified_name(type(error)),
-        error_message=text_of(error),
-        traceback="\n".join(_describe(error, frames)),
-        culprit=f"{blame.module}:{blame.function}" if blame else "",
-        location=f"{blame.file}:{blame.line}" if blame else "",
-    )
+    return {
+        "exception_type": qualified_name(type(error)),
+        "error_message": text_of(error),
+        "traceback": "\n".join(_describe(error, frames)),
+        "culprit": f"{blame.module}:{blame.function}" if blame else "",
+        "location": f"{blame.file}:{blame.line}" if blame else "",
+    }
 
 
 def qualified_name(kind: type[BaseException]) -> str:

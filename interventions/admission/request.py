@@ -121,7 +121,7 @@ class InterventionRequest(BaseModel, extra="allow", frozen=True):
         `environment` adds what only the caller knows (configuration, model and recipe hashes).
         `retry_of` is the id of the entry whose turn is being retried.
         """
-        raised = {"error_type": error.__class__.__name__, **vars(capture(error))}
+        raised = {"error_type": error.__class__.__name__, **capture(error)}
         kind = {"type": type, "severity": severity, "error_category": error_category}
         turn = {"session_id": session_id, "turn_id": turn_id, "request_id": request_id}
         where = {"phase": phase, "tool": tool, "environment": _environment(home, environment)}

@@ -46,7 +46,7 @@ Rows = list[tuple[Any, ...]]
 
 
 class SqlHistory:
-    """What `Store` says of the archive and the journal, and what `FailureLog` says.
+    """What `Store` says of the archive and the journal, and what became of every failure.
 
     The columns `entry` and `line` have a record, or say where it is (`_records`); `place` is the
     order in which the rows came. Statements have `?` for a value, which may be a list.
@@ -158,6 +158,7 @@ class SqlHistory:
         return list(map(FailureCount._make, rows))
 
     def latest_failure(self, fingerprint: str) -> tuple[str, str]:
+        """Error type and message of what was put last with this fingerprint."""
         sql = (
             "SELECT error_type, error_message FROM intervention_failures"
             " WHERE fingerprint = ? ORDER BY created DESC LIMIT 1"
@@ -166,6 +167,8 @@ class SqlHistory:
         return next(found, ("unknown", ""))
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many failures were dropped and are in no entry, and their lines, the oldest critical
+        first; a line is read when it is asked for."""
         sql = "SELECT count(*) FROM intervention_failures WHERE holder IS NULL"
         count = sum(number for (number,) in self._rows(sql, logs=EMERGENCY))
         sql = (
@@ -175,6 +178,7 @@ class SqlHistory:
         return count, self._pages(sql, after=(-1, 0, 0), logs=EMERGENCY)
 
     def waiting_turns(self) -> set[int]:
+        """The turns that the failures in `waiting` have stopped."""
         sql = "SELECT CAST(turns AS text) FROM intervention_failures WHERE holder IS NULL"
         rows = self._rows(sql, logs=EMERGENCY)
         return {turn for (turns,) in rows for turn in _numbers(turns)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from interventions.entry import Entry, Transition, closed_at, is_open
 from interventions.settings import Limits, RetentionSettings
@@ -193,22 +191,3 @@ class Store(Protocol):
 
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """Let the archive go of what is not kept, and note it: how many."""
-
-
-@runtime_checkable
-class FailureLog(Protocol):
-    """What became of every failure: the error logs of the home say it, unless the store does."""
-
-    def dropped_by_reason(self) -> Counter[str]: ...
-
-    def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]: ...
-
-    def latest_failure(self, fingerprint: str) -> tuple[str, str]:
-        """Error type and message of what was put last with this fingerprint."""
-
-    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
-        """How many failures were dropped and are in no entry, and their lines, the oldest critical
-        first; a line is read when it is asked for."""
-
-    def waiting_turns(self) -> set[int]:
-        """The turns that the failures in `waiting` have stopped."""

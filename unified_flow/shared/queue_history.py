@@ -111,7 +111,7 @@ def _taken(value: object) -> object:
     return storable(value) if isinstance(value, str) else value
 
 
-def _add(connection: Connection, sql: str, rows: Iterable[Iterable[object]]) -> None:
+def add(connection: Connection, sql: str, rows: Iterable[Iterable[object]]) -> None:
     """The statement for each row, sent together."""
     if taken := [list(map(_taken, row)) for row in rows]:
         connection.cursor().executemany(_statement(sql), taken)
@@ -124,18 +124,18 @@ def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> 
         " holder = coalesce(intervention_failures.holder, EXCLUDED.holder)"
     )
     rows = ((history.failure_row(line), line) for line in lines)
-    _add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
+    add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
 
 
 def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
     sql = "INSERT INTO intervention_transitions (id, action, line) VALUES (?, ?, ?)"
-    _add(connection, sql, [(line["id"], line["action"], encoded(line)) for line in lines])
+    add(connection, sql, [(line["id"], line["action"], encoded(line)) for line in lines])
     sql = "UPDATE intervention_failures SET holder = ?, line = NULL WHERE id = ?"
-    _add(connection, sql, [(x["id"], x["failure_id"]) for x in lines if x["action"] == "drain"])
+    add(connection, sql, [(x["id"], x["failure_id"]) for x in lines if x["action"] == "drain"])
 
 
 def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
     """The last record of an id counts, and is the latest."""
     rows = [(*history.archive_row(entry), encoded(entry)) for entry in entries]
-    _add(connection, history.FORGET_ARCHIVED, [row[:1] for row in rows])
-    _add(connection, history.ADD_ARCHIVED, rows)
+    add(connection, history.FORGET_ARCHIVED, [row[:1] for row in rows])
+    add(connection, history.ADD_ARCHIVED, rows)

@@ -7,6 +7,7 @@ revision of its own, which never names another text.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -32,11 +33,12 @@ from unified_flow.shared.database import (
 from unified_flow.shared.notifications import Listener
 from unified_flow.shared.queue_history import (
     QueueHistory,
+    add,
     add_archived,
     add_failures,
     add_transitions,
 )
-from unified_flow.shared.stored_text import encoded, storable
+from unified_flow.shared.stored_text import encoded
 
 CHANNEL = "interventions"
 _LOCK = 0x75665F71  # "uf_q"
@@ -48,22 +50,6 @@ _COUNTS = "SELECT kind, name, n FROM intervention_counts"
 _LOCKED = """
 SELECT set_config('lock_timeout', %s, true),
     set_config('synchronous_commit', %s, true), pg_advisory_xact_lock(%s)
-"""
-# An entry that is written anew keeps its place.
-_WRITE = """
-WITH gone AS (DELETE FROM interventions WHERE id = ANY (%(gone)s)),
-written AS (
-    INSERT INTO interventions (id, revision, entry)
-    SELECT id, nextval('intervention_revisions'), entry
-    FROM unnest(%(ids)b::text[], %(entries)b::text[]) AS given (id, entry)
-    ON CONFLICT (id) DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry
-),
-counted AS (
-    INSERT INTO intervention_counts AS known
-    SELECT * FROM unnest(%(kinds)b::text[], %(names)b::text[], %(counts)s::bigint[])
-    ON CONFLICT (kind, name) DO UPDATE SET n = known.n + EXCLUDED.n
-)
-SELECT pg_notify(%(channel)s, '')
 """
 
 
@@ -200,22 +186,24 @@ def write_state(connection: Connection, before: QueueState, after: QueueState) -
     was = {entry["id"]: entry for entry in before.entries}
     now = {entry["id"]: entry for entry in after.entries}
     new = {name: entry for name, entry in now.items() if was.get(name) is not entry}
+    grown = {"dropped": Counter(after.dropped) - Counter(before.dropped)}
+    grown["admitted"] = Counter(after.admitted) - Counter(before.admitted)
     counts = [
-        (kind, storable(name), count - old.get(name, 0))
-        for kind, old, counted in (
-            ("dropped", before.dropped, after.dropped),
-            ("admitted", before.admitted, after.admitted),
-        )
-        for name, count in counted.items()
-        if count != old.get(name)
+        (kind, name, count) for kind, by_name in grown.items() for name, count in by_name.items()
     ]
-    values = {
-        "gone": [storable(name) for name in was if name not in now],
-        "ids": list(map(storable, new)),
-        "entries": [encoded(complete(shortened(entry))) for entry in new.values()],
-        "kinds": [kind for kind, _, _ in counts],
-        "names": [name for _, name, _ in counts],
-        "counts": [count for _, _, count in counts],
-        "channel": CHANNEL,
-    }
-    connection.execute(_WRITE, values)
+    gone = [(name,) for name in was if name not in now]
+    add(connection, "DELETE FROM interventions WHERE id = ?", gone)
+    # An entry that is written anew keeps its place.
+    sql = (
+        "INSERT INTO interventions (id, revision, entry)"
+        " VALUES (?, nextval('intervention_revisions'), ?) ON CONFLICT (id)"
+        " DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry"
+    )
+    texts = [(name, encoded(complete(shortened(entry)))) for name, entry in new.items()]
+    add(connection, sql, texts)
+    sql = (
+        "INSERT INTO intervention_counts AS known VALUES (?, ?, ?)"
+        " ON CONFLICT (kind, name) DO UPDATE SET n = known.n + EXCLUDED.n"
+    )
+    add(connection, sql, counts)
+    connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])

@@ -27,7 +27,7 @@ def test_own_frames_come_first_with_five_source_lines_either_side() -> None:
     with pytest.raises(LookupError) as caught:
         through_a_library()
     captured = capture(caught.value)
-    lines = captured.traceback.split("\n")
+    lines = captured["traceback"].split("\n")
     assert lines[0] == "LookupError: sum 6"
     assert "test_capture.py" in lines[1]
     assert "in _boom" in lines[1]
@@ -35,11 +35,11 @@ def test_own_frames_come_first_with_five_source_lines_either_side() -> None:
     assert "the line that failed" in lines[at]
     assert "def _boom" in lines[at - 4]
     assert len([line for line in lines[2:13] if " | " in line]) == 11
-    libraries = captured.traceback.index("In libraries")
-    assert "decoder.py" in captured.traceback[libraries:]
-    assert captured.traceback.rindex("test_capture.py") < libraries
-    assert captured.culprit.endswith("test_capture:_boom")
-    assert captured.location.startswith(__file__)
+    libraries = captured["traceback"].index("In libraries")
+    assert "decoder.py" in captured["traceback"][libraries:]
+    assert captured["traceback"].rindex("test_capture.py") < libraries
+    assert captured["culprit"].endswith("test_capture:_boom")
+    assert captured["location"].startswith(__file__)
 
 
 def test_causes_notes_and_groups_are_told() -> None:
@@ -55,7 +55,7 @@ def test_causes_notes_and_groups_are_told() -> None:
 
     with pytest.raises(ExceptionGroup) as caught:
         raise_all()
-    text = capture(caught.value).traceback
+    text = capture(caught.value)["traceback"]
     for part in ("Caused by:", "KeyError: 'inner'", "note: try another key", "OSError: disk"):
         assert part in text
 
@@ -76,7 +76,7 @@ def test_the_source_is_that_of_the_moment(tmp_path: Path) -> None:
     exec(compile(script.read_text(), str(script), "exec"), scope)
     with pytest.raises(ValueError, match="old line") as caught:
         scope["run"]()  # type: ignore[operator]
-    text = capture(caught.value).traceback
+    text = capture(caught.value)["traceback"]
     script.write_text("# edited since\n")
     assert "raise ValueError('old line')" in text
 
