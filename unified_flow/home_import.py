@@ -25,8 +25,13 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining
-from unified_flow.shared.queue_history import add_archived, add_failures, add_transitions
-from unified_flow.shared.queue_store import QueueStore, write_state
+from unified_flow.shared.queue_store import (
+    QueueStore,
+    add_archived,
+    add_failures,
+    add_transitions,
+    write_state,
+)
 from unified_flow.shared.sessions import SharedSessions
 from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.stored_text import storable

@@ -1,24 +1,31 @@
 """The intervention queue in PostgreSQL, for every machine: what `FileStore` is on one.
 
-The rules of admission look at all open entries, so writers take turns: a transaction holds one
-advisory lock. It reads and writes only the entries that changed; each writing of an entry has a
-revision of its own, which never names another text.
+A line or an entry is stored as JSON in ASCII, so that no character in it is one that PostgreSQL
+does not take; the columns beside it are what it is found by. The rules of admission look at all
+open entries, so writers take turns: a transaction holds one advisory lock. It reads and writes only
+the entries that changed; each writing of an entry has a revision of its own, which never names
+another text.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import psycopg
+from psycopg import Cursor
 
-from interventions.entry import Entry, complete
+from interventions.entry import Entry, Transition, complete
 from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
-from interventions.settings import Limits
+from interventions.settings import Limits, RetentionSettings
+from interventions.storage import history
 from interventions.storage.error_log import log_failures, log_line
+from interventions.storage.file_history import FileHistory
 from interventions.storage.jsonl import decode
 from interventions.storage.queue_file import QueueState, shortened, with_all_turns
 from interventions.storage.store import Admit, PutResult, Transaction
@@ -31,14 +38,7 @@ from unified_flow.shared.database import (
     joining,
 )
 from unified_flow.shared.notifications import Listener
-from unified_flow.shared.queue_history import (
-    QueueHistory,
-    add,
-    add_archived,
-    add_failures,
-    add_transitions,
-)
-from unified_flow.shared.stored_text import encoded
+from unified_flow.shared.stored_text import encoded, storable
 
 CHANNEL = "interventions"
 _LOCK = 0x75665F71  # "uf_q"
@@ -53,11 +53,14 @@ SELECT set_config('lock_timeout', %s, true),
 """
 
 
-class QueueStore(QueueHistory):
+class QueueStore(history.SqlHistory):
     """`home` has this machine's error logs."""
 
+    among, begins, resolved = "= ANY (?)", "starts_with({}, ?)", "resolved && ?"
+
     def __init__(self, home: Path, database: Database | None = None) -> None:
-        super().__init__(home)
+        self._home = home
+        self._thread = threading.local()
         self._known: Mapping[int, Entry] = {}
         self._listener: Listener | None = None
         self._changes = 0
@@ -98,6 +101,34 @@ class QueueStore(QueueHistory):
     def _note_change(self, payload: str | None) -> None:
         self._changes += 1
 
+    def _rows(self, sql: str, *values: object, logs: str | None = "") -> history.Rows:
+        ahead: dict[str, Cursor[Any]] = getattr(self._thread, "ahead", {})
+        with self._reading() as connection:
+            cursor = ahead.pop(f"{sql} {values}", None) or _asked(connection, sql, values)
+            return cursor.fetchall()
+
+    def _records(self, kept: Iterable[str]) -> Iterator[dict[str, Any]]:
+        return map(decode, kept)
+
+    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        self._gather()
+        return super().waiting()
+
+    def waiting_turns(self) -> set[int]:
+        self._gather()
+        return super().waiting_turns()
+
+    def _gather(self) -> None:
+        """Bring what waits in this machine's emergency log, and came there while the database was
+        away, to where every machine sees it. The files stay as they are."""
+        if lines := list(FileHistory(self._home).waiting()[1]):
+            sql = f"SELECT id FROM intervention_failures WHERE id {self.among}"
+            with self._reading() as connection:
+                names = [str(line.get("id")) for line in lines]
+                known = {name for (name,) in _asked(connection, sql, [names])}
+                new = [line for line in lines if storable(str(line.get("id"))) not in known]
+                add_failures(connection, new)
+
     # Changing
 
     @contextmanager
@@ -122,15 +153,32 @@ class QueueStore(QueueHistory):
         with self._errors("write", timeout_s), self._begun() as connection:
             milliseconds = f"{max(1, round(timeout_s * 1000))}ms"
             connection.execute(_LOCKED, [milliseconds, "on" if joined else "off", _LOCK])
-            with self._asked_ahead(connection, failure):
+            asked = self._asked_by_put(failure) if failure else []
+            self._thread.ahead = {f"{sql} {of}": _asked(connection, sql, of) for sql, of in asked}
+            try:
                 before = self._state(connection)
                 work = Transaction(before)
                 yield work
+            finally:
+                self._thread.ahead = {}
             if work.state is not before or work.to_journal or work.to_archive:
                 whole = (with_all_turns(e, self.turns_by_failure) for e in work.to_archive)
                 add_archived(connection, whole)
                 add_transitions(connection, work.to_journal)
                 write_state(connection, before, work.state)
+
+    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
+        """With what became of the failures that the entries held."""
+        if not (closed_before := self.closed_before(keep)):
+            return 0
+        sql = "DELETE FROM intervention_archive WHERE closed_at < %s RETURNING id"
+        with self.transaction(timeout_s) as work, self._reading() as connection:
+            gone = [name for (name,) in connection.execute(sql, [closed_before])]
+            if gone:
+                sql = "DELETE FROM intervention_failures WHERE holder = ANY (%s)"
+                connection.execute(sql, [gone])
+                work.to_journal.append({**line, "closed_before": closed_before})
+        return len(gone)
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
@@ -192,7 +240,7 @@ def write_state(connection: Connection, before: QueueState, after: QueueState) -
         (kind, name, count) for kind, by_name in grown.items() for name, count in by_name.items()
     ]
     gone = [(name,) for name in was if name not in now]
-    add(connection, "DELETE FROM interventions WHERE id = ?", gone)
+    _add(connection, "DELETE FROM interventions WHERE id = ?", gone)
     # An entry that is written anew keeps its place.
     sql = (
         "INSERT INTO interventions (id, revision, entry)"
@@ -200,10 +248,55 @@ def write_state(connection: Connection, before: QueueState, after: QueueState) -
         " DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry"
     )
     texts = [(name, encoded(complete(shortened(entry)))) for name, entry in new.items()]
-    add(connection, sql, texts)
+    _add(connection, sql, texts)
     sql = (
         "INSERT INTO intervention_counts AS known VALUES (?, ?, ?)"
         " ON CONFLICT (kind, name) DO UPDATE SET n = known.n + EXCLUDED.n"
     )
-    add(connection, sql, counts)
+    _add(connection, sql, counts)
     connection.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def _asked(connection: Connection, sql: str, values: Iterable[object]) -> Cursor[Any]:
+    return connection.execute(_statement(sql), list(map(_taken, values)))
+
+
+def _statement(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()
+
+
+def _taken(value: object) -> object:
+    """As PostgreSQL takes it."""
+    if isinstance(value, list):
+        return list(map(_taken, value))
+    return storable(value) if isinstance(value, str) else value
+
+
+def _add(connection: Connection, sql: str, rows: Iterable[Iterable[object]]) -> None:
+    """The statement for each row, sent together."""
+    if taken := [list(map(_taken, row)) for row in rows]:
+        connection.cursor().executemany(_statement(sql), taken)
+
+
+def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> None:
+    """Lines of the logs; one that was dropped stays whole until it is drained."""
+    sql = (
+        f"{history.ADD_FAILURE} ON CONFLICT (id) DO UPDATE SET"
+        " holder = coalesce(intervention_failures.holder, EXCLUDED.holder)"
+    )
+    rows = ((history.failure_row(line), line) for line in lines)
+    _add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
+
+
+def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
+    sql = "INSERT INTO intervention_transitions (id, action, line) VALUES (?, ?, ?)"
+    _add(connection, sql, [(line["id"], line["action"], encoded(line)) for line in lines])
+    sql = "UPDATE intervention_failures SET holder = ?, line = NULL WHERE id = ?"
+    _add(connection, sql, [(x["id"], x["failure_id"]) for x in lines if x["action"] == "drain"])
+
+
+def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
+    """The last record of an id counts, and is the latest."""
+    rows = [(*history.archive_row(entry), encoded(entry)) for entry in entries]
+    _add(connection, history.FORGET_ARCHIVED, [row[:1] for row in rows])
+    _add(connection, history.ADD_ARCHIVED, rows)
