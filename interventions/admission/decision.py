@@ -47,12 +47,15 @@ class Decision:
 
 
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
+    """The newest of several entries is the last one in the queue's own order, which a clock that
+    jumps back cannot change."""
     open_entries = open_ones(entries)
     same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
     if snoozed := [entry for entry in same_failure if is_snoozed(entry, now)]:
-        return Decision(AdmissionKind.COUNTED, "snoozed", _newest(snoozed))
+        return Decision(AdmissionKind.COUNTED, "snoozed", snoozed[-1])
 
-    retried = _retried(open_entries, failure)
+    wanted = failure.get("retry_of")
+    retried = next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
     if retried is not None:
         if retried["phase"] == failure["phase"]:
             return Decision(AdmissionKind.COUNTED, "retried", retried)
@@ -62,7 +65,7 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
     if failure["type"] == ESCALATION and limit != "queue_full":
         asked = [entry for entry in same_failure if _same_message(entry, failure)]
         if asked:
-            return Decision(AdmissionKind.COUNTED, "delivered", _newest(asked), retried)
+            return Decision(AdmissionKind.COUNTED, "delivered", asked[-1], retried)
     if not limit:
         return Decision(AdmissionKind.ACCEPTED, closes=retried)
     if limit in ("queue_full", "session_escalations"):
@@ -110,19 +113,9 @@ def _same_message(entry: Entry, failure: Entry) -> bool:
     )
 
 
-def _retried(open_entries: Sequence[Entry], failure: Entry) -> Entry | None:
-    wanted = failure.get("retry_of")
-    return next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
-
-
 def _same_or_newest(candidates: Sequence[Entry], failure: Entry) -> Entry:
     same = [e for e in candidates if e["fingerprint"] == failure["fingerprint"]]
-    return _newest(same or candidates)
-
-
-def _newest(entries: Sequence[Entry]) -> Entry:
-    """The last one in the queue's own order, which a clock that jumps back cannot change."""
-    return entries[-1]
+    return (same or candidates)[-1]
 
 
 def count_onto(entry: Entry, failure: Entry) -> Entry:
