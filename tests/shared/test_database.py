@@ -106,10 +106,13 @@ def test_a_server_that_hangs_is_away(database_url: str) -> None:
         database = Database(server.url, "it")
         database.patience_s = 1.0
         assert database.run(lambda c: c.execute("SELECT 1").fetchone()) == (1,)
-        server.hang()
         database.close()
+        database = Database(server.url, "it")
+        database.patience_s = 1.0
+        server.hang()
         with pytest.raises(DatabaseAwayError):
             database.run(lambda c: c.execute("SELECT 1"))
+        database.close()
 
 
 @pytest.mark.parametrize("rules", [True, False], ids=["with rules", "without rules"])

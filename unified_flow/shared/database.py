@@ -10,13 +10,12 @@ import os
 import secrets
 import select
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import psycopg
@@ -79,8 +78,15 @@ class Database:
         self.session = SESSION | {"options": f"{own} {SESSION['options']}"}
         self.program = _program()
         self.patience_s = PATIENCE_S
-        self._pool: ConnectionPool[Connection] | None = None
-        self._opening = threading.Lock()
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url,
+            kwargs={"autocommit": True, **self.session, "application_name": self.program},
+            min_size=0,
+            max_size=MOST_CONNECTIONS,
+            check=_must_be_alive,
+            reconnect_timeout=CONNECT_S,
+            open=False,
+        )
 
     def connect(self, name: str = "") -> Connection:
         """A session of its own, autocommit; with a `name` it is none by which the process is known
@@ -97,8 +103,10 @@ class Database:
         if joined is not None:
             yield joined
             return
-        with self.away(), self._opened().connection(timeout=CONNECT_S) as connection:
-            yield connection
+        with self.away():
+            self._pool.open()  # on first use: it begins threads
+            with self._pool.connection(timeout=CONNECT_S) as connection:
+                yield connection
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -115,46 +123,36 @@ class Database:
             with self.transaction() as connection:
                 return work(connection)
 
-        return self.waiting(once) if _joined.get() is None else once()
+        return self.waiting(once)
 
     def row(self, query: str, **values: Any) -> Any:
-        """The first one, by `run`; None without any."""
-        return self.run(lambda connection: connection.execute(query, values).fetchone())
+        """The first one, as `rows`; None without any."""
+        return next(iter(self.rows(query, **values)), None)
 
     def rows(self, query: str, **values: Any) -> list[Any]:
-        return self.run(lambda connection: connection.execute(query, values).fetchall())
+        """Of one statement, a transaction of its own; tried again as in `run`."""
+
+        def once() -> list[Any]:
+            with self.connection() as connection:
+                return connection.execute(query.encode(), values).fetchall()
+
+        return self.waiting(once)
 
     def waiting(self, work: Callable[[], T]) -> T:
-        """What `work` returns, which is done again for `patience_s` if the database is away."""
+        """What `work` returns, which is done again for `patience_s` if the database is away; not
+        within a transaction that was joined."""
         ends_at, pause_s = monotonic() + self.patience_s, PAUSE_S
         while True:
             try:
                 return work()
             except DatabaseAwayError:
-                if monotonic() + pause_s > ends_at:
+                if monotonic() + pause_s > ends_at or is_joined():
                     raise
-            threading.Event().wait(pause_s)
+            sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def close(self) -> None:
-        with self._opening:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
-
-    def _opened(self) -> ConnectionPool[Connection]:
-        with self._opening:
-            if self._pool is None:
-                self._pool = ConnectionPool(
-                    self.url,
-                    kwargs={"autocommit": True, **self.session, "application_name": self.program},
-                    min_size=0,
-                    max_size=MOST_CONNECTIONS,
-                    check=_must_be_alive,
-                    reconnect_timeout=CONNECT_S,
-                    open=True,
-                )
-            return self._pool
+        self._pool.close()
 
     @contextmanager
     def away(self) -> Iterator[None]:

@@ -42,8 +42,6 @@ def migrate(database: Database) -> tuple[str | None, str]:
 
 def revisions(database: Database) -> tuple[str | None, str]:
     """(that of the tables, the newest that this program knows). Raises DatabaseAwayError."""
-    with database.connect():
-        pass  # it says why it is away better than the engine does
     with _engine(database).connect() as connection:
         found = MigrationContext.configure(
             connection, opts={"version_table": VERSION_TABLE}
