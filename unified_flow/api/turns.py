@@ -44,13 +44,6 @@ class Question:
     history: tuple[PriorTurn, ...] = ()
 
 
-def check_session(state: AppState, question: Question) -> None:
-    """Raises ProblemError for a session that only the service could have named, and has not."""
-    named, own = question.session_id, state.services.settings.serve.own_session_ids
-    if own and named is not None and not state.session_ids.knows(named):
-        raise ProblemError(problems.invalid("field_wrong", field_name="session_id"))
-
-
 async def ask(
     state: AppState,
     question: Question,
@@ -60,7 +53,9 @@ async def ask(
     traced: bool = False,
 ) -> Answer:
     """Raises ProblemError for whatever keeps the client from an answer."""
-    check_session(state, question)
+    named, own = question.session_id, state.services.settings.serve.own_session_ids
+    if own and named is not None and not state.session_ids.knows(named):
+        raise ProblemError(problems.invalid("field_wrong", field_name="session_id"))
     try:
         with state.progress.of_turn(state.metrics.observe, observer) as watch:
             turn = await state.flow.process(

@@ -16,19 +16,15 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from unified_flow.api import problems
 from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep
 from unified_flow.api.http_exchange import HttpExchange, body_of
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.api.response_schemas import STREAM, EventStream, errors
 from unified_flow.api.running_turns import cancel_and_wait
-from unified_flow.api.trace import with_trace
-from unified_flow.api.turns import Question, ask, check_session
-from unified_flow.errors import InputError
+from unified_flow.api.turns import Question, ask
 from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
-from unified_flow.turns.input_checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, checked_question
-from unified_flow.turns.turn import Turn
+from unified_flow.turns.input_checks import MAX_ID_CHARS, MAX_QUESTION_CHARS
 
 router = APIRouter(tags=["questions"])
 KEEP_ALIVE_S = 15.0
@@ -92,7 +88,7 @@ async def query(
 ) -> Any:
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
     if body.stream or EventStream.media_type in request.headers.get("accept", "").lower():
-        return _stream(state, body, exchange)
+        return await _stream(state, body, exchange)
     turn = ask(state, body.to_ask, exchange, traced=body.trace)
     answer = await state.running.while_connected(turn, request.receive)
     return Response(answer.model_dump_json(), media_type="application/json")
@@ -109,7 +105,7 @@ async def query_stream(
     connects again, with the id of the last event: 204 tells it to stop."""
     if "last-event-id" in request.headers:
         return Response(status_code=HTTPStatus.NO_CONTENT)
-    return _stream(state, asked, exchange, f"id: {exchange.request_id}\n\n")
+    return await _stream(state, asked, exchange, f"id: {exchange.request_id}\n\n")
 
 
 class NewSession(BaseModel):
@@ -123,35 +119,25 @@ async def new_session(state: StateDep) -> NewSession:
     return NewSession(session_id=state.session_ids.make())
 
 
-def _stream(
+async def _stream(
     state: AppState, asked: StreamedQuestion, exchange: HttpExchange, first: str = ""
 ) -> EventStream:
-    """`first`, and the events of a turn that has begun. Raises ProblemError where none can begin:
-    only a failure before the first event has a status of its own."""
-    question, traced = asked.to_ask, asked.trace
-    check_session(state, question)
-    try:
-        checked_question(question.text)
-    except InputError as exc:
-        problem = problems.of_exception(exc)
-        if traced:
-            problem = with_trace(
-                problem, Turn(request_id=exchange.request_id), exc, exchange.language
-            )
-        raise ProblemError(problem) from exc
-    phases: asyncio.Queue[Observed | None] = asyncio.Queue()
-    # Where a turn may end in silence its phases stay hidden: the last one would show why.
-    may_silence = state.services.guardrails.may_silence
-    observer = None if may_silence else phases.put_nowait
-    task = state.running.start(ask(state, question, exchange, observer, traced=traced))
-    task.add_done_callback(lambda _: phases.put_nowait(None))
-    return EventStream(_events(state, task, phases, exchange, first))
+    """`first`, and the events of a turn that has begun. Raises ProblemError where none begins: only
+    a failure before the first event has a status of its own."""
+    seen: asyncio.Queue[Observed | None] = asyncio.Queue()
+    turn = ask(state, asked.to_ask, exchange, seen.put_nowait, traced=asked.trace)
+    task = state.running.start(turn)
+    task.add_done_callback(lambda _: seen.put_nowait(None))
+    if await seen.get() is None:
+        state.running.result(task)
+        seen.put_nowait(None)  # it was answered before
+    return EventStream(_events(state, task, seen, exchange, first))
 
 
 async def _events(
     state: AppState,
     task: asyncio.Task[Answer],
-    phases: asyncio.Queue[Observed | None],
+    seen: asyncio.Queue[Observed | None],
     exchange: HttpExchange,
     first: str,
 ) -> AsyncIterator[str]:
@@ -159,7 +145,9 @@ async def _events(
     try:
         if first:
             yield first
-        async for event in _progress(phases):
+        # Where a turn may end in silence its phases stay hidden: the last one would show why.
+        hidden = state.services.guardrails.may_silence
+        async for event in _progress(seen, hidden=hidden):
             yield event
         try:
             answer = state.running.result(task)
@@ -175,18 +163,18 @@ async def _events(
             await cancel_and_wait(task)
 
 
-async def _progress(phases: asyncio.Queue[Observed | None]) -> AsyncIterator[str]:
+async def _progress(seen: asyncio.Queue[Observed | None], *, hidden: bool) -> AsyncIterator[str]:
     """The phases' events until the turn ends (None), and a comment now and then."""
     while True:
         try:
             async with asyncio.timeout(KEEP_ALIVE_S):
-                observed = await phases.get()
+                observed = await seen.get()
         except TimeoutError:
             yield ": still working\n\n"
             continue
         if observed is None:
             return
-        if (event := _phase(observed)) is not None:
+        if not hidden and (event := _phase(observed)) is not None:
             yield event
 
 
