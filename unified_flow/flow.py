@@ -14,11 +14,11 @@ from unified_flow.engine.dead_turns import take_over
 from unified_flow.engine.environment import beginning
 from unified_flow.engine.ephemeral_turns import EphemeralTurns
 from unified_flow.engine.failure_report import report_unhandled
-from unified_flow.engine.loop import log_request, run_turn
+from unified_flow.engine.loop import run_turn
 from unified_flow.engine.outcome import outcome_of, phase_error
 from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.query_log import LogRequest
+from unified_flow.engine.telemetry.query_log import LogRequest, RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import InputError, NoTurnError, QueueFullError, RetrievalError, wire_name
 from unified_flow.errors.safe_messages import safe_message
@@ -197,7 +197,7 @@ class UnifiedFlow:
         finally:
             if error is None and ledger.turn.failure is not None:  # a save's costs no answer
                 error = phase_error(ledger.turn, services.settings.language)
-            log_request(ledger.turn, error, services, log)
+            (log or services.query_log.append)(RequestLine.of_turn(ledger.turn, error))
 
     async def _answered_before(
         self, asked: Mapping[str, str], log: LogRequest | None
@@ -212,7 +212,7 @@ class UnifiedFlow:
         with suppress(RetrievalError):
             turn = await TurnArchive(services.turns).load(turn_id)
             if turn is not None and turn.status == "answered":
-                log_request(turn, None, services, log)
+                (log or services.query_log.append)(RequestLine.of_turn(turn))
                 return turn
         return None
 

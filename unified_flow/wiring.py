@@ -18,7 +18,7 @@ from unified_flow.config import allowed_addresses
 from unified_flow.config.document_roots import Root, absolute, folders_of, resolved
 from unified_flow.config.paths import located_module
 from unified_flow.config.settings import EMBEDDED, Settings, SettingsOverrides, load
-from unified_flow.engine.services import Dispatcher, Services, ThisProcess
+from unified_flow.engine.services import Dispatcher, Services
 from unified_flow.engine.telemetry.query_log import QueryLog
 from unified_flow.errors import ConfigError, needs_extra
 from unified_flow.guardrails.guardrails import Guardrails
@@ -150,7 +150,7 @@ def wire(
         query_log=QueryLog.of(root),
         policy=POLICIES[settings.policy](settings),
         guardrails=_guardrails(root, settings, sessions, memory, queue),
-        dispatcher=_workers(kept, settings) if by_workers else ThisProcess(),
+        dispatcher=_workers(kept, settings) if by_workers else Dispatcher(),
         pause=asyncio.sleep if pause is None else pause,
         traces=_traces(settings),
         asked_with=_asked_with(named, given_modules, allow_tools, {**overrides, "model": model}),

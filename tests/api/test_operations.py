@@ -228,7 +228,7 @@ def test_a_full_disk_is_said_at_once_and_nothing_is_lost_when_there_is_room(
         assert asked[-1].status_code in (502, 503)
         ready = service.http.get("/ready")
         assert (ready.status_code, ready.json()["checks"]["queue"]) == (503, "failed")
-        assert service.metric('unified_flow_alarms_total{source="gate"}') >= 1
+        assert service.metric('unified_flow_alarms_total{source="query_log"}') >= 1
 
         may_write(service, resource.RLIM_INFINITY)
         until(lambda: service.http.get("/ready").status_code == 200, "it does not get ready")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.service import Service
+from tests.api.service import TRIAGE, Service
 
 
 def _events(text: str) -> list[tuple[str, Any]]:
@@ -163,6 +163,7 @@ def _raw(service: Service, method: str, path: str, **more: Any) -> httpx.Respons
 
 
 JSON = {"Content-Type": "application/json"}
+TRIAGING = {"Authorization": f"Bearer {TRIAGE}"}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,8 @@ JSON = {"Content-Type": "application/json"}
     [
         ("GET", "/nothing", {}, 404),
         ("GET", "/query", {}, 405),
-        ("POST", "/rules/anna", {"json": {}}, 405),
+        ("POST", "/rules/anna", {"json": {}, "headers": TRIAGING}, 405),
+        ("POST", "/rules/anna", {"json": {}}, 401),
         ("GET", "/../../etc/passwd", {}, 404),
         ("POST", "/query", {"content": b"{", "headers": JSON}, 400),
         ("POST", "/query", {"content": b"\xff\xfe", "headers": JSON}, 400),

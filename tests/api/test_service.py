@@ -273,19 +273,19 @@ def test_a_home_that_takes_no_turn(policy: str, folder: Path, docs: Path) -> Non
         turns = folder / "shared_state" / "turns"
         turns.write_text("a disk that is full refuses a folder, too")
         answer = service.ask()
-        streamed = service.ask(stream=True).text
+        streamed = service.ask(stream=True)
         turns.unlink()
         assert service.ask().status_code == 200
     if policy == "silent":
         assert (answer.status_code, answer.json()["should_respond"]) == (200, False)
-        assert '"should_respond": false' in streamed
+        assert '"should_respond": false' in streamed.text
     else:
         assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
         assert (answer.json()["type"], answer.json()["code"]) == (
             "InternalRagError",
             "INTERNAL_ERROR",
         )
-        assert '"status": 503' in streamed
+        assert streamed.status_code == 503, "no stream has begun"
     told = [entry["error_type"] for entry in InterventionQueue(folder).entries()]
     assert told == ["NoTurnError"] * 2
     assert [(line["code"], line["error"]) for line in service.log[:2]] == [

@@ -175,46 +175,40 @@ class Gate:
         return body
 
     def _finish(self, scope: Scope, exchange: HttpExchange) -> None:
-        """Log and count the exchange, once; a refused one has reached no route."""
+        """Count the exchange and write its line, once; a healthy probe, which comes every few
+        seconds, has none.
+
+        Beyond a number (`REFUSALS_LOGGED`) of one status what was refused without a turn is counted
+        only: whoever may send could fill the disk with it. What failed meanwhile has an error
+        record of its own, which names the answer, too.
+        """
         if exchange.logged:
             return
         exchange.logged = True
-        path = exchange.path
-        fallback = path if path in (*QUESTIONS, *PROBE_PATHS) else exchange.route
-        exchange.route = getattr(scope.get("route"), "path", fallback)
+        if route := scope.get("route"):
+            exchange.route = route.path
+        elif exchange.path in (*QUESTIONS, *PROBE_PATHS):  # it was refused on its way there
+            exchange.route = exchange.path
         exchange.status = exchange.status or CLIENT_CLOSED
-        log_exchange(exchange, self.services, self.metrics)
-
-
-def log_exchange(exchange: HttpExchange, services: Services, metrics: Metrics) -> None:
-    """Count it and write its line; a healthy probe, which comes every few seconds, has none.
-
-    Beyond a number (`REFUSALS_LOGGED`) of one status what was refused without a turn is counted
-    only: whoever may send could fill the disk with it. What failed meanwhile has an error record of
-    its own, which names the answer, too.
-    """
-    metrics.count(exchange)
-    problem = exchange.problem
-    failed = exchange.failures.answered(
-        status_code=exchange.status,
-        code=problem.code if problem is not None else None,
-        intervention_id=problem.intervention_id if problem is not None else None,
-        route=exchange.route,
-        duration_ms=elapsed_ms(exchange.started),
-    )
-    if exchange.is_probe and exchange.status == HTTPStatus.OK:
-        return
-    refused = exchange.turn_line is None and problem is not None
-    if refused and metrics.refusals.take(str(exchange.status), monotonic()):
-        metrics.unlogged.inc()
-        return
-    log, line = services.query_log, exchange.line(services.policy.name)
-    if not failed:
-        _log_request(exchange, line)
-    try:
-        log.append(line)
-    except OSError as exc:
-        logger.critical("%s cannot be written: %s", log.place, exc)
+        self.metrics.count(exchange)
+        problem = exchange.problem
+        failed = exchange.failures.answered(
+            status_code=exchange.status,
+            code=problem.code if problem is not None else None,
+            intervention_id=problem.intervention_id if problem is not None else None,
+            route=exchange.route,
+            duration_ms=elapsed_ms(exchange.started),
+        )
+        if exchange.is_probe and exchange.status == HTTPStatus.OK:
+            return
+        refused = exchange.turn_line is None and problem is not None
+        if refused and self.metrics.refusals.take(str(exchange.status), monotonic()):
+            self.metrics.unlogged.inc()
+            return
+        line = exchange.line(self.services.policy.name)
+        if not failed:
+            _log_request(exchange, line)
+        self.services.query_log.append(line)
 
 
 def _log_request(exchange: HttpExchange, line: RequestLine) -> None:

@@ -11,8 +11,6 @@ from typing import Literal
 from unified_flow.engine.boundary import run_phase
 from unified_flow.engine.prefetch import Prefetch
 from unified_flow.engine.routing import End, next_step
-from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.query_log import LogRequest, RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.lib.clock import elapsed_ms
 from unified_flow.phases.errors import PhaseError, SaveError
@@ -86,15 +84,3 @@ async def _close(ledger: Ledger, event: TurnCompleted | TurnInterrupted) -> None
         await ledger.checkpoint()
     except OSError as exc:
         logger.critical("turn %s lacks its last line: %s", ledger.turn.turn_id, exc)
-
-
-def log_request(
-    turn: Turn, error: BaseException | None, services: Services, log: LogRequest | None = None
-) -> None:
-    """Write the request's line to `log`, else to the query log."""
-    write = log or services.query_log.append
-    try:
-        write(RequestLine.of_turn(turn, error))
-    except OSError as exc:
-        # A full disk must not turn an answer into a failure, nor mask the failure at hand.
-        logger.critical("%s cannot be written: %s", services.query_log.place, exc)

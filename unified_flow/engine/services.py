@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from interventions import InterventionQueue
 from unified_flow.config.settings import Settings
@@ -32,26 +32,18 @@ if TYPE_CHECKING:  # the extra `otel`
     from unified_flow.engine.telemetry.spans import Traces
 
 
-class Dispatcher(Protocol):
-    """Asked whenever a turn begins or goes on, once its journal says so."""
+class Dispatcher:
+    """Asked whenever a turn begins or goes on, once its journal says so. This one has the turn run
+    here; one that has another process run it closes the ledger first."""
 
-    runs_here: bool
-
-    async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
-        """The turn, once it has stopped. `here` runs it in this process; one that has another
-        process run it closes the ledger first. Raises the phase's PhaseError, wherever it ran
-        (`phase_error` in outcome.py)."""
-        ...
-
-    def close(self) -> None:
-        return
-
-
-class ThisProcess(Dispatcher):
     runs_here = True
 
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
+        """The turn, once it has stopped; `here` runs it in this process. Raises the phase's
+        PhaseError, wherever it ran (`phase_error` in outcome.py)."""
         return await here()
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -76,7 +68,7 @@ class Services:
     policy: Policy
     asked_with: dict[str, Any]
     guardrails: Guardrails
-    dispatcher: Dispatcher = field(default_factory=ThisProcess)
+    dispatcher: Dispatcher = field(default_factory=Dispatcher)
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     traces: Traces | None = None
     reporting: dict[asyncio.Task[Any], int] = field(default_factory=dict)

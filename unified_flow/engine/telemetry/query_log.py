@@ -6,6 +6,7 @@ A line holds what links a request to its turn and its failure, and none of the c
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -25,6 +26,8 @@ from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
     from unified_flow.shared.request_rows import RequestRows
+
+logger = logging.getLogger(__name__)
 
 
 class PhaseLine(BaseModel):
@@ -126,16 +129,16 @@ class QueryLog:
         """Raises ConfigError for a shared database that cannot be used."""
         return cls(home, request_rows(home))
 
-    @property
-    def place(self) -> str:
-        return str(self._path)
-
     def append(self, line: RequestLine) -> None:
-        """Raises OSError if it is not written whole; it is, once this process can write it."""
+        """What cannot be written is said at once, and written once this process can: a full disk
+        must not turn an answer into a failure, nor mask the failure at hand."""
         encoded = encode(line)
         if self._rows is not None:
             self._rows.append(line.request_id, encoded.decode())
-        jsonl.append_or_keep(self._path, encoded)
+        try:
+            jsonl.append_or_keep(self._path, encoded)
+        except OSError as exc:
+            logger.critical("%s cannot be written: %s", self._path, exc)
 
     def put_aside(self, day: date) -> None:
         """Begin a new file, so that the lines up to `day` can be removed as one. A writer that is
