@@ -16,6 +16,7 @@ from tests.answers import COMPLETE, QUESTION, Turns, open_entries, scripted_flow
 from unified_flow.api.answer import source_of_passage
 from unified_flow.api.problems import of_turn_error
 from unified_flow.cli.outcome import of_turn, show_outcome
+from unified_flow.config.settings import Settings
 from unified_flow.engine.outcome import outcome_of, phase_error
 from unified_flow.errors import DraftRejectedError, RetrievalError
 from unified_flow.phases.errors import PhaseError
@@ -58,14 +59,8 @@ def told(error: PhaseError, home: Path) -> dict[str, Any]:
     """What a client over HTTP, a script and a reader of the turn learn; the card goes to stderr."""
     policy = FailFast()
     sources = [source_of_passage(each).model_dump(mode="json") for each in error.retrieved]
-    problem = of_turn_error(
-        error,
-        outcome_of(error, policy),
-        error.intervention_id,
-        collection="default",
-        rate=None,
-        sources=sources,
-    )
+    outcome, settings = outcome_of(error, policy), Settings(collection="default")
+    problem = of_turn_error(error, outcome, error.intervention_id, settings, sources)
     show_outcome(error.turn, error, home)
     return {
         "status": problem.status,

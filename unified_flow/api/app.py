@@ -20,7 +20,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from unified_flow import __version__
 from unified_flow.api import problems
-from unified_flow.api.access import Buckets, Rate, Tokens, needs_triage
+from unified_flow.api.access import Tokens, needs_triage
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.gate import OPEN_PATHS, Gate
 from unified_flow.api.http_exchange import response_of
@@ -76,13 +76,7 @@ def make_app(services: Services, alarms: Alarms | None = None) -> FastAPI:
     for error in (HTTPException, RequestValidationError, *PROBLEM_OF):
         app.add_exception_handler(error, _respond)
     # The last one added is the outermost.
-    app.add_middleware(
-        Gate,
-        services=services,
-        tokens=tokens,
-        buckets=Buckets(Rate.parse(settings.rate_limit)),
-        metrics=metrics,
-    )
+    app.add_middleware(Gate, services=services, tokens=tokens, metrics=metrics)
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
     return app

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic
 from typing import Any
@@ -18,7 +18,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from unified_flow.api import problems
-from unified_flow.api.access import LOOPBACK, STRANGERS, Buckets, Tokens, needs_triage
+from unified_flow.api.access import LOOPBACK, STRANGERS, Buckets, Rate, Tokens, needs_triage
 from unified_flow.api.http_exchange import PROBE_PATHS, QUESTIONS, HttpExchange, response_of
 from unified_flow.api.metrics import Metrics
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
@@ -44,12 +44,12 @@ class Gate:
     app: ASGIApp
     services: Services
     tokens: Tokens
-    buckets: Buckets
     metrics: Metrics
-    strangers: Buckets = field(default_factory=lambda: Buckets(STRANGERS))
 
     def __post_init__(self) -> None:
         self._settings = self.services.settings.serve
+        self._buckets = Buckets(Rate.parse(self._settings.rate_limit))
+        self._strangers = Buckets(STRANGERS)
         self._hosts = _allowed_hosts(self._settings)
         self._answered: ASGIApp = self._admitted
         if self._settings.cors_origins:  # a preflight carries no token
@@ -134,7 +134,7 @@ class Gate:
         if needs_triage(path) and not self.tokens.triage.is_set:
             return problems.of_status(HTTPStatus.FORBIDDEN)
         if path not in OPEN_PATHS and not self.tokens.allows(authorization, path):
-            return problems.unauthorized(self.strangers.take(exchange.client, monotonic()))
+            return problems.unauthorized(self._strangers.take(exchange.client, monotonic()))
         return None
 
     def _is_another_sites(self, headers: Headers) -> bool:
@@ -149,11 +149,11 @@ class Gate:
     def _limited(self, exchange: HttpExchange, user: str) -> Problem | None:
         """Only questions count: those of an address, or of each user of a client that has a
         token, which is trusted to name its users."""
-        if not exchange.is_question or (rate := self.buckets.rate) is None:
+        if not exchange.is_question or (rate := self._buckets.rate) is None:
             return None
         named = exchange.caller is not None
         client = f"{exchange.caller}\0{user[:MAX_ID_CHARS]}" if named else exchange.client
-        wait_s = self.buckets.take(client, monotonic())
+        wait_s = self._buckets.take(client, monotonic())
         return problems.limited(f"user_per_{rate.per}", rate, wait_s) if wait_s else None
 
     async def _body(self, scope: Scope, headers: Headers, receive: Receive) -> bytes | None:

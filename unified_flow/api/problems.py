@@ -22,6 +22,7 @@ from interventions.errors import (
 )
 from unified_flow.api.access import Rate
 from unified_flow.config.document_roots import DEFAULT_COLLECTION
+from unified_flow.config.settings import Settings
 from unified_flow.engine.outcome import Outcome
 from unified_flow.errors import ConfigError, InputError, QueueFullError, RetrievalError
 from unified_flow.errors.safe_messages import MESSAGES, Language
@@ -225,23 +226,18 @@ def of_turn_error(
     error: Exception,
     outcome: Outcome,
     intervention_id: str | None,
-    *,
-    collection: str,
-    rate: Rate | None,
+    settings: Settings,
     sources: list[dict[str, Any]],
 ) -> Problem:
-    """How HTTP says the outcome of a turn that raised `error`.
-
-    `rate` is the service's own limit, which the ADR's text names; `sources` are what the turn had
-    retrieved, for the ADR's fallback.
-    """
+    """How HTTP says the outcome of a turn that raised `error`; `sources` are what the turn had
+    retrieved, for the ADR's fallback."""
     if isinstance(error, PhaseError):
         if outcome.answer == "degraded":
-            return _degraded(error, collection, rate, sources)
+            return _degraded(error, settings, sources)
         # Not an internal error that the classification knows.
         if error.code == "INTERNAL_ERROR" and error.category == "unknown_error":
             return unexpected(error.intervention_id)
-        return _halted(error, collection)
+        return _halted(error, settings.collection)
     if outcome.answer == "unexpected":
         return unexpected(intervention_id)
     return replace(of_exception(error), intervention_id=intervention_id)
@@ -261,12 +257,11 @@ def _halted(error: PhaseError, collection: str) -> Problem:
     )
 
 
-def _degraded(
-    error: PhaseError, collection: str, rate: Rate | None, sources: list[dict[str, Any]]
-) -> Problem:
-    """graceful: the ADR's decision table."""
-    problem = replace(_halted(error, collection), degraded=True)
+def _degraded(error: PhaseError, settings: Settings, sources: list[dict[str, Any]]) -> Problem:
+    """graceful: the ADR's decision table, whose text names the service's own limit."""
+    problem = replace(_halted(error, settings.collection), degraded=True)
     if error.code == "RATE_LIMITED":
+        rate = Rate.parse(settings.serve.rate_limit)
         key = "status_429" if rate is not None else "RATE_LIMITED"
         return replace(problem, message_key=key, rate=rate)
     generates = error.scope in ("model", "loop")

@@ -10,7 +10,6 @@ from http import HTTPStatus
 
 from interventions.errors import NotFoundError
 from unified_flow.api import problems
-from unified_flow.api.access import Rate
 from unified_flow.api.answer import Answer, answer_of, silent_answer, source_of_passage
 from unified_flow.api.dependencies import AppState
 from unified_flow.api.http_exchange import HttpExchange
@@ -79,14 +78,9 @@ async def ask(
             exc, outcome, session_id, exchange.request_id, services
         )
         retrieved = exc.retrieved if isinstance(exc, PhaseError) else []
-        problem = problems.of_turn_error(
-            exc,
-            outcome,
-            intervention_id,
-            collection=services.settings.collection,
-            rate=Rate.parse(services.settings.serve.rate_limit),
-            sources=[source_of_passage(passage).model_dump(mode="json") for passage in retrieved],
-        )
+        sources = [source_of_passage(passage).model_dump(mode="json") for passage in retrieved]
+        settings = services.settings
+        problem = problems.of_turn_error(exc, outcome, intervention_id, settings, sources)
         if outcome.silenced:
             exchange.record(problem)
             return silent_answer(exchange.request_id, question.session_id, services.policy.name)

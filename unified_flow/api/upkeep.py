@@ -19,7 +19,7 @@ from interventions.recovery import recover
 from interventions.secrets.redaction import redact_text
 from interventions.storage import jsonl
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.logs import LineWriter
+from unified_flow.engine.telemetry.logs import LOGGERS, LineWriter
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.resume.retention import prune
 
@@ -29,7 +29,6 @@ CATCH_UP_S = 5.0
 PRUNE_S = 86_400.0
 FIRST_PRUNE_S = 600.0  # so that one which is started every night lets go of something, too
 QUIET_S = 10.0  # between two lines of one kind on stderr
-_WATCHED = ("unified_flow", "interventions")
 
 
 class Alarms(logging.Handler):
@@ -44,13 +43,13 @@ class Alarms(logging.Handler):
 
     def __enter__(self) -> Self:
         self._stderr = LineWriter(2, partial(self.count, "stderr"))
-        for name in _WATCHED:
-            logging.getLogger(name).addHandler(self)
+        for each in LOGGERS:
+            each.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in _WATCHED:
-            logging.getLogger(name).removeHandler(self)
+        for each in LOGGERS:
+            each.removeHandler(self)
         self._stderr.close()
 
     def emit(self, record: logging.LogRecord) -> None:

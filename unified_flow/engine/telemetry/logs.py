@@ -35,6 +35,7 @@ WAITING = 10_000  # lines for a reader who is slow
 CLOSING_S = 1.0
 
 logger = logging.getLogger("unified_flow")
+LOGGERS = (logger, logging.getLogger("interventions"))
 
 _lock = threading.Lock()
 _handlers: dict[Path, _PrivateFile] = {}
@@ -48,8 +49,11 @@ def logged(home: Path) -> Iterator[None]:
     with _lock:
         handler = _handlers.setdefault(path, _PrivateFile(path))
         handler.users += 1
-        if handler.users == 1:
-            _attach(handler)
+        if not LOGGERS[1].hasHandlers():
+            LOGGERS[1].addHandler(_terminal)  # a full queue shows there too
+        for each in LOGGERS:
+            each.addHandler(handler)
+        logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
     try:
         yield
     finally:
@@ -57,23 +61,10 @@ def logged(home: Path) -> Iterator[None]:
             handler.users -= 1
             if not handler.users:
                 del _handlers[path]
-                for logger in _loggers():
-                    logger.removeHandler(handler)
+                for each in LOGGERS:
+                    each.removeHandler(handler)
                 if not _handlers:
-                    _loggers()[1].removeHandler(_terminal)
-
-
-def _attach(handler: _PrivateFile) -> None:
-    ours, queues = _loggers()
-    if not queues.hasHandlers():
-        queues.addHandler(_terminal)  # a full queue shows there too
-    for logger in (ours, queues):
-        logger.addHandler(handler)
-    logging.getLogger(GUARDRAILS).setLevel(logging.INFO)
-
-
-def _loggers() -> tuple[logging.Logger, logging.Logger]:
-    return logging.getLogger("unified_flow"), logging.getLogger("interventions")
+                    LOGGERS[1].removeHandler(_terminal)
 
 
 class _Terminal(logging.Handler):
@@ -189,13 +180,13 @@ class JsonLines(logging.Handler):
     @contextmanager
     def attached(self) -> Iterator[None]:
         self._stdout = LineWriter(1, self._lose)
-        for each in _loggers():
+        for each in LOGGERS:
             each.addHandler(self)
         logging.getLogger(REQUESTS).setLevel(logging.INFO)
         try:
             yield
         finally:
-            for each in _loggers():
+            for each in LOGGERS:
                 each.removeHandler(self)
             self._stdout.close()
 
