@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 
 from unified_flow.lib.sandbox import Section
 from unified_flow.lib.text.blocks import fence_after
@@ -17,7 +17,7 @@ from unified_flow.lib.text.blocks import fence_after
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole
 LONGEST_TITLE = 200
-MOST_HEADINGS = 8 * TARGET  # characters that headings with nothing under them may come to
+_DEEPEST = 1_000  # level: deeper than any heading
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+(?:\.(?:\d+|x))+)(?!\w)")
 _NUMBERED = re.compile(r"\W*\d[\d.x]*\W+[^\W\d]")
@@ -54,17 +54,30 @@ class Heading:
 def outlined(
     lines: Sequence[str],
     headings: Iterable[Heading],
-    root: str | None = None,
+    trail: Trail | None = None,
     *,
     of_file: bool = True,
+    page: int | None = None,
 ) -> Iterator[Section]:
-    """The sections between the headings, each with its trail; `of_file`: the lines are its own."""
-    trail = Trail(root)
+    """The sections between the headings, each with its trail, which goes on after a `page`;
+    `of_file`: the lines are its own.
+
+    A heading with nothing under it, not even another heading, is text of the section above: alone
+    it would win searches, answering none.
+    """
+    trail = trail or Trail()
     end, lead_start = 0, 0
-    for heading in (*headings, Heading("", 0, len(lines), len(lines))):
+    last = Heading("", 0 if page is None else _DEEPEST, len(lines), len(lines))
+    for heading, after in pairwise((*headings, last, last)):
+        if (
+            heading is not last
+            and after.level <= heading.level
+            and not any(map(str.strip, lines[heading.end : after.start]))
+        ):
+            continue
         lead = lines[lead_start:end]
         own = lines[end : heading.start]
-        yield Section(trail.titles, own, lead, line=end + 1 if of_file else 0)
+        yield Section(trail.titles, own, lead, page, line=end + 1 if of_file else 0)
         trail.enter(heading.level, heading.title)
         lead_start, end = heading.start, heading.end
 
@@ -79,23 +92,16 @@ class Chunk:
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
-    for section in _worth_reading(sections):
+    """Of the sections with text."""
+    for section in sections:
+        first, last = _written(section.lines)
         heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)
-        for line, text in _pieces(section):
+        for line, text in _pieces(section.line + first, section.lines[first:last]):
             yield Chunk(heading, line, line + text.count("\n"), text, section.page)
 
 
 def _size(lines: Sequence[str]) -> int:
     return sum(map(len, lines)) + len(lines)
-
-
-def _trimmed(section: Section) -> Section | None:
-    """Without blank lines at its ends; None if nothing is left."""
-    first, last = _written(section.lines)
-    if first == last:
-        return None
-    lead = (*section.lead, *section.lines[:first])
-    return replace(section, line=section.line + first, lines=section.lines[first:last], lead=lead)
 
 
 def _written(lines: Sequence[str]) -> tuple[int, int]:
@@ -108,43 +114,15 @@ def _written(lines: Sequence[str]) -> tuple[int, int]:
     return first, last
 
 
-def _worth_reading(sections: Iterable[Section]) -> Iterator[Section]:
-    """Sections with text. A heading with nothing under it, not even another heading, is text of
-    its own and goes with what stands above: alone it would win searches, answering none."""
-    held: Section | None = None
-    for section, after in pairwise(chain(sections, (None,))):
-        assert section is not None
-        own, both = _trimmed(section), None
-        is_parent = after is not None and after.trail[: len(section.trail)] == section.trail
-        if own is None and section.lead and not is_parent:
-            start = section.line - len(section.lead)
-            above = section.trail[:-1]
-            own = _trimmed(Section(above, section.lead, page=section.page, line=start))
-            both = held and own and _together(held, own)
-        if own is not None:
-            if held is not None and both is None:
-                yield held
-            held = both or own
-    if held is not None:
-        yield held
-
-
-def _together(first: Section, heading: Section) -> Section | None:
-    gap = heading.line - len(heading.lead) - (first.line + len(first.lines))
-    # Less than none: another section of the same line (HTML without line breaks).
-    if gap < 0 or first.page != heading.page or _size(first.lines) > MOST_HEADINGS:
-        return None
-    return replace(first, lines=(*first.lines, *[""] * gap, *heading.lead, *heading.lines))
-
-
-def _pieces(section: Section) -> Iterator[tuple[int, str]]:
+def _pieces(line: int, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """(line, text) of each chunk: whole paragraphs, up to TARGET characters together."""
-    if _size(section.lines) <= LARGEST:
-        yield section.line, "\n".join(section.lines)
+    if _size(lines) <= LARGEST:
+        if lines:
+            yield line, "\n".join(lines)
         return
     held: list[str] = []
-    line, size = section.line, 0
-    for start, paragraph in _paragraphs(section):
+    size = 0
+    for start, paragraph in _paragraphs(line, lines):
         more = _size(paragraph)
         if held and size + more > TARGET:
             yield from _emit(line, held)
@@ -154,16 +132,16 @@ def _pieces(section: Section) -> Iterator[tuple[int, str]]:
     yield from _emit(line, held)
 
 
-def _paragraphs(section: Section) -> Iterator[tuple[int, list[str]]]:
+def _paragraphs(line: int, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """(line, lines with the blank lines that follow), fenced code in one; what is too large, line
     by line."""
     found: list[str] = []
     size, fence = 0, ""
-    for offset, text in enumerate([*section.lines, ""]):
+    for offset, text in enumerate([*lines, ""]):
         begins = found and not fence and text.strip() and not found[-1].strip()
-        at_end = offset == len(section.lines)
+        at_end = offset == len(lines)
         if begins or at_end or size > LARGEST:
-            start = section.line + offset - len(found)
+            start = line + offset - len(found)
             if size > LARGEST:
                 yield from ((start + i, [single]) for i, single in enumerate(found))
             elif found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import words_of
-from unified_flow.retrieval.formats.chunk import Heading, outlined
+from unified_flow.retrieval.formats.chunk import Heading, Trail, outlined
 
 EXTENSIONS = frozenset({".man", ".mdoc", ".roff"})
 _EVIDENCE = (re.compile(r"^\.(?:TH|Dt) ", re.MULTILINE), re.compile(r"^\.S[Hh] ", re.MULTILINE))
@@ -63,7 +63,7 @@ def sections(text: str) -> Iterator[Section]:
             if text:
                 shown[number] = f"{before}{text}{after}"
                 before = after = ""
-    yield from outlined(shown, headings, root)
+    yield from outlined(shown, headings, Trail(root))
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from unified_flow.lib.sandbox import Section
 from unified_flow.lib.text.blocks import fence_after
-from unified_flow.retrieval.formats.chunk import Heading, outlined
+from unified_flow.retrieval.formats.chunk import Heading, Trail, outlined
 from unified_flow.retrieval.formats.restructured_inline import linked, role_text
 from unified_flow.retrieval.formats.restructured_text import is_code, read
 
@@ -35,7 +35,7 @@ def sections(text: str) -> Iterator[Section]:
     title = _take_front_matter(lines)
     _blank_comments(lines)
     found = list(headings(lines))
-    yield from outlined(rendered(lines, found), found, root=title)
+    yield from outlined(rendered(lines, found), found, Trail(title))
 
 
 def _take_front_matter(lines: list[str]) -> str | None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from unified_flow.lib.sandbox import Section
-from unified_flow.retrieval.formats.chunk import Heading, outlined
+from unified_flow.retrieval.formats.chunk import Heading, Trail, outlined
 from unified_flow.retrieval.formats.encoding import decode
 
 EXTENSIONS = frozenset({".json", ".yaml", ".yml"})
@@ -52,8 +51,7 @@ def openapi_sections(data: bytes) -> Iterator[Section]:
     if is_json:
         shown = [_PUNCTUATION.sub("", line).replace("\\n", " ") for line in shown]
     headings = sorted(_headings(root, shown), key=lambda each: each.start)
-    for section in outlined(shown, headings, _said(_at(root, "info", "title"))):
-        yield replace(section, lead=())
+    yield from outlined(shown, headings, Trail(_said(_at(root, "info", "title"))))
 
 
 def _headings(root: Any, shown: list[str]) -> Iterator[Heading]:

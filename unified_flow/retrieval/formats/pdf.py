@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from unified_flow.lib.sandbox import Section, UnusableError
-from unified_flow.retrieval.formats.chunk import Trail
+from unified_flow.retrieval.formats.chunk import Heading, Trail, outlined
 
 MAX_PAGES = 5_000
 MAX_BOOKMARKS = 20_000
@@ -118,25 +119,24 @@ def _bookmarks(document: Any) -> Marks:
 def _page(
     lines: list[str], number: int, marks: list[tuple[int, str]], trail: Trail, is_picture: bool
 ) -> Iterator[Section]:
-    """The page's parts. `trail` is what the page before left, and is brought up to date."""
+    """The page's sections. `trail` is what the page before left, and is brought up to date."""
+    headings: list[Heading] = []
     start = 0
-    lead: tuple[str, ...] = ()
     for level, title in marks:
         at = _where(lines, title, start)
-        if at is not None:
-            yield Section(trail.titles, lines[start:at], lead, number)
-            start, lead = at + 1, (lines[at],)
-        trail.enter(level, title)
-    yield Section(trail.titles, lines[start:], lead, number, is_picture)
+        headings.append(
+            Heading(title, level, start, start) if at is None else Heading(title, level, at, at + 1)
+        )
+        start = headings[-1].end
+    for section in outlined(lines, headings, trail, of_file=False, page=number):
+        yield replace(section, is_picture=is_picture)
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:
     """The line that holds the bookmark's title and no more than a number besides."""
     wanted = _bare(title)
-    for at in range(start, len(lines)):
-        if wanted and _bare(lines[at]) == wanted:
-            return at
-    return None
+    places = (at for at in range(start, len(lines)) if wanted and _bare(lines[at]) == wanted)
+    return next(places, None)
 
 
 def _bare(text: str) -> str:
