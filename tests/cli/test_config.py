@@ -29,6 +29,11 @@ def test_init_writes_a_file_that_the_flow_takes(tmp_path: Path) -> None:
     args = ["init", str(tmp_path), "--docs", str(tmp_path / "papers")]
     assert runner.invoke(app, args).exit_code == 0
     assert load(tmp_path).docs == [tmp_path / "papers"]
+    page = ["--docs", "https://example.org/page", "--force"]
+    assert runner.invoke(app, [*args, *page]).exit_code == 0
+    assert load(tmp_path).docs == [tmp_path / "papers", "https://example.org/page"]
+    missing = runner.invoke(app, [*args, "--docs", "nowhere", "--force"])
+    assert (missing.exit_code, "nowhere" in missing.stderr) == (2, True)
     assert load(tmp_path).model_copy(update={"docs": []}) == Settings()
     again = runner.invoke(app, args)
     assert again.exit_code == 2
@@ -79,11 +84,12 @@ def test_an_unknown_variable_is_a_mistake_with_the_name_that_was_meant(
         load(home)
 
 
-def test_a_typo_in_a_table_of_the_queue_suggests_the_right_key(home: Path) -> None:
+def test_a_typo_in_a_table_of_the_queue_is_told_with_the_right_keys(home: Path) -> None:
     (home / "unified_flow.toml").write_text("[queue]\nmax_sise = 9\n")
     outcome = runner.invoke(app, ["config", "show", "--home", str(home)])
     assert outcome.exit_code == 2
-    assert "did you mean 'max_size'" in outcome.stderr
+    assert "max_sise is no" in outcome.stderr
+    assert "max_size, " in outcome.stderr
 
 
 def test_the_schema_knows_every_key_of_the_file(tmp_path: Path) -> None:

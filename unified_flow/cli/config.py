@@ -19,9 +19,7 @@ def init(
     folder: Annotated[
         Path | None, Argument(help="Where the project is [default: --home, or this folder].")
     ] = None,
-    docs: Annotated[
-        list[Path] | None, Option(help="File or folder to answer from; may be given again.")
-    ] = None,
+    docs: options.Docs = None,
     force: options.Force = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
@@ -33,6 +31,7 @@ def init(
     unified-flow init ~/project --docs ~/project/docs
     """
     from interventions.home import SETTINGS_FILE
+    from unified_flow.config.document_roots import is_address, resolved
     from unified_flow.config.settings_reference import SCHEMA_FILE, json_schema, template
     from unified_flow.errors import InputError
 
@@ -40,11 +39,10 @@ def init(
     target = folder / SETTINGS_FILE
     if target.exists() and not force:
         raise InputError(f"{target} is there already", hint="--force replaces it")
-    missing = [str(path) for path in docs or [] if not path.exists()]
-    if missing:
-        raise InputError(f"there is no {missing[0]}", field="docs", hint="mend the path")
+    resolved(docs or [])  # raises for what is not there
+    roots = [root if is_address(root) else relpath(root, folder) for root in docs or []]
     folder.mkdir(parents=True, exist_ok=True)
-    target.write_text(template([relpath(path, folder) for path in docs or []]), "utf-8")
+    target.write_text(template(roots), "utf-8")
     schema = json.dumps(json_schema(), indent=2, ensure_ascii=False)
     (folder / SCHEMA_FILE).write_text(schema + "\n", "utf-8")
     ignored = _ignore_state(folder / ".gitignore")

@@ -20,6 +20,7 @@ from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
 from interventions.cli.options import Jobs as Jobs
 from interventions.cli.options import NoteText as NoteText
+from interventions.cli.options import Output as Output
 from interventions.cli.options import RerunTools as RerunTools
 from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes

@@ -80,9 +80,7 @@ def show_session(
 
 def export_session(
     session: Session,
-    output: Annotated[
-        Path | None, Option("--output", "-o", help="File to write; else standard output.")
-    ] = None,
+    output: options.Output = None,
     force: options.Force = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
