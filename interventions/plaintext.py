@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from itertools import accumulate
 from pathlib import Path
 
@@ -64,8 +63,8 @@ def fit(text: str, width: int) -> str:
     missing = width - cells(text)
     if missing >= 0:
         return text + " " * missing
-    used = list(accumulate(map(cells, text)))
-    cut = text[: bisect_right(used, width - 1)].rstrip() + "…"
+    kept = sum(end < width for end in accumulate(map(cells, text)))
+    cut = text[:kept].rstrip() + "…"
     return cut + " " * (width - cells(cut))
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import termios
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -125,6 +124,8 @@ def confirm(what: str) -> None:
 def choose(question: str, words: Sequence[str], *, default: str | None = None) -> str:
     """The word that a person types, or of which they type the first letter; the last one at the end
     of input. Enter alone is the default, if there is one. Ctrl-C goes through."""
+    import termios  # late: most commands ask nothing
+
     typed = {name: word for word in words for name in (word, word[0])}
     while True:
         # What was typed before was typed for something else.
