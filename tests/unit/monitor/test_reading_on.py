@@ -27,10 +27,11 @@ def _append(path: Path, *records: dict[str, Any]) -> None:
 def test_what_was_dropped_is_counted_on(home: Path) -> None:
     today, before = emergency_log(home, NOW.date()), emergency_log(home, datetime.min.date())
     queue = InterventionQueue(home)
-    _append(today, {"admission": "dropped", "reason": "queue_full"}, {"admission": "merged"})
-    _append(before, {"admission": "dropped"})
+    full = {"admission": "dropped", "reason": "queue_full"}
+    _append(today, {"id": "a", **full}, {"id": "b", "admission": "merged"})
+    _append(before, {"id": "c", "admission": "dropped"})
     assert queue.health()["dropped"] == {"queue_full": 1, "unknown": 1}
-    _append(today, {"admission": "dropped", "reason": "queue_full"})
+    _append(today, {"id": "d", **full})
     assert queue.health()["dropped"] == {"queue_full": 2, "unknown": 1}
 
 
