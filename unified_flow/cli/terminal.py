@@ -79,7 +79,9 @@ DELAY_S = 0.3
 
 
 @contextmanager
-def progress_bar(label: str, *, show: bool) -> Iterator[Callable[..., None] | None]:
+def progress_bar(
+    label: str, *, show: bool, in_bytes: bool = False
+) -> Iterator[Callable[..., None] | None]:
     """A callback (done, total), and the label if it changes. The bar appears only once the work
     has taken a moment."""
     if not show:
@@ -88,13 +90,13 @@ def progress_bar(label: str, *, show: bool) -> Iterator[Callable[..., None] | No
     from time import monotonic
 
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn() if in_bytes else MofNCompleteColumn(),
         Remaining(),
         console=Console(stderr=True),
         transient=True,

@@ -227,10 +227,8 @@ def check_model_file(path: Path) -> None:
         size = path.stat().st_size
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
-    except FileNotFoundError as exc:
-        raise ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT) from exc
     except OSError as exc:
-        raise ConfigError(f"the model file {path} cannot be read: {exc.strerror}") from exc
+        raise model_file_error(path, exc) from exc
     if magic != _MAGIC:
         raise ConfigError(
             f"{path} is not a GGUF file (it begins with {magic!r})", hint=NO_FILE_HINT
@@ -242,6 +240,12 @@ def check_model_file(path: Path) -> None:
             f" and {free / _GB:.1f} GB are available",
             hint="Take a smaller model or a smaller quantisation, or end something else.",
         )
+
+
+def model_file_error(path: Path, error: OSError) -> ConfigError:
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT)
+    return ConfigError(f"the model file {path} cannot be read: {error.strerror}")
 
 
 def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
