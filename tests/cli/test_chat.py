@@ -145,7 +145,7 @@ def test_the_answer_grows_on_the_screen_while_it_is_written_and_goes_with_its_ph
 def test_mistakes_are_answered_and_the_chat_goes_on(home: Path, folder: Path) -> None:
     say = f"/sesion\n/zzz\n{'x' * 3000}\n/allow sometimes\n/exit\nnot asked\n"
     done = piped(home, "--docs", str(folder), say=say)
-    assert "there is no /sesion; did you mean /session? /help lists" in done.stderr
+    assert "there is no /sesion; /help lists" in done.stderr
     assert "there is no /zzz; /help lists" in done.stderr
     assert "2,000 at most" in done.stderr
     assert "/allow session" in done.stderr

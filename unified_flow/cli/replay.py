@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,9 +13,7 @@ from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
 
 if TYPE_CHECKING:
-    from unified_flow.engine.services import Services
     from unified_flow.resume.replay.replay import ReplayResult
-    from unified_flow.turns.turn import Turn
 
 
 def replay(
@@ -36,8 +31,11 @@ def replay(
 
     Exit codes: 0 the same result, 1 another one, 3 no such turn.
     """
+    import asyncio
+
+    from unified_flow.errors import ConfigError, InputError
     from unified_flow.lib.threads import wait_for
-    from unified_flow.resume.lookup import load_turn, turn_named
+    from unified_flow.resume.lookup import flow_for, load_turn, turn_named
     from unified_flow.resume.replay.replay import replay as play
     from unified_flow.stores import turn_store
     from unified_flow.turns.archive import read_turn
@@ -46,42 +44,24 @@ def replay(
     turn_id, _ = turn_named(place, name)
     turn = load_turn(place, turn_id)
     _, journal = wait_for(read_turn(turn_store(place), turn_id))
-    with _services(turn, place) as services:
-        replayed = play(journal, real=services)
+    flow = None
+    try:
+        flow = flow_for(turn, place)
+    except (ConfigError, InputError) as exc:  # a replay can do without what is gone since
+        note(f"not compared with today's prompts: {one_line(str(exc))}")
+    try:
+        replayed = play(journal, real=flow.services if flow is not None else None)
+    finally:
+        if flow is not None:
+            asyncio.run(flow.aclose())
     otherwise = list(dict.fromkeys(v.phase for v in replayed.visits if v.asked_otherwise))
     if as_json:
         phases = [{"name": v.phase, "same": v.same, "what": v.what} for v in replayed.visits]
-        say_object(
-            {
-                "turn_id": turn_id,
-                "same": replayed.same,
-                "phases": phases,
-                "asked_otherwise": otherwise,
-            }
-        )
+        head = {"turn_id": turn_id, "same": replayed.same}
+        say_object(head | {"phases": phases, "asked_otherwise": otherwise})
     else:
         _show(turn_id, replayed, otherwise)
     raise typer.Exit(Code.DONE if replayed.same else Code.FAILED)
-
-
-@contextmanager
-def _services(turn: Turn, home: Path) -> Iterator[Services | None]:
-    """What the turn would run on today; a replay can do without what is gone since."""
-    import asyncio
-
-    from unified_flow.errors import ConfigError, InputError
-    from unified_flow.resume.lookup import flow_for
-
-    try:
-        flow = flow_for(turn, home)
-    except (ConfigError, InputError) as exc:
-        note(f"not compared with today's prompts: {one_line(str(exc))}")
-        yield None
-        return
-    try:
-        yield flow.services
-    finally:
-        asyncio.run(flow.aclose())
 
 
 def _show(turn_id: int, replayed: ReplayResult, otherwise: list[str]) -> None:

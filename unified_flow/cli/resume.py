@@ -117,8 +117,6 @@ async def _resume(
 
     def announce(event: Observed) -> None:
         nonlocal goes_on
-        if as_json:
-            return
         if isinstance(event, TurnStarted):
             note(f"turn {event.fork_of} stays as it is; turn {event.turn_id} is its fork")
             goes_on = event.turn_id
@@ -126,7 +124,7 @@ async def _resume(
             _announce(goes_on, event)
 
     async with flow:
-        with phases_shown(not as_json and on_terminal(), announce) as observer:
+        with phases_shown(not as_json and on_terminal(), None if as_json else announce) as observer:
             resumed = await resume_turn(flow, turn_id, wanted, observer=observer)
     if as_json:
         say_object(of_turn(resumed.turn, resumed.error) | _more(resumed))

@@ -18,14 +18,7 @@ from unified_flow.turns.passage import passages_in, retrieved_passages
 from unified_flow.turns.turn import Turn
 
 PASSAGES, ANSWER_LINES, FAILURE_LINES = 5, 5, 3
-DECISIVE = {
-    "query_analyzer": ("query_type", "reasoning"),
-    "reflection": ("decision", "reasoning"),
-    "context_gatherer": ("reasoning",),
-    "planner": ("decision", "reasoning"),
-    "validation": ("decision", "issues"),
-    "save": ("store",),
-}
+DECISIVE = ("query_type", "decision", "reasoning", "issues", "store")
 BAR = "━"
 LABEL = 22
 
@@ -95,7 +88,7 @@ def _finding(event: PhaseCompleted) -> str:
         cited = counted(len(found.get("citations") or ()), "citation")
         return "no answer in the sources" if found.get("abstained") else cited
     tools = [each["tool"] for each in found.get("tool_requests") or ()]
-    values = [found.get(key) for key in DECISIVE.get(event.phase, ())]
+    values = (found[key] for key in DECISIVE if found.get(key))
     words = ["; ".join(value) if isinstance(value, list) else value for value in values]
     first = " ".join(filter(None, [*words[:1], *tools]))
     return ": ".join(filter(None, [first, *words[1:]]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from interventions.cli.terminal import note, say
 from interventions.plaintext import one_line
@@ -32,13 +31,11 @@ def names_command(line: str) -> bool:
 
 
 async def run_command(chat: Conversation, line: str) -> None:
-    """`/name words`. For an unknown name, suggest the nearest ones."""
+    """`/name words`."""
     name, _, words = line[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        close = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
-        guess = f"did you mean {' or '.join(f'/{each}' for each in close)}? " if close else ""
-        note(f"there is no /{one_line(name)}; {guess}/help lists the commands")
+        note(f"there is no /{one_line(name)}; /help lists the commands")
         return
     await command.run(chat, words.strip())
 
