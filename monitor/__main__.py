@@ -119,7 +119,7 @@ def _run(app: Monitor) -> None:
 
 def _end(app: Monitor, code: int) -> None:
     """The terminal is given back first."""
-    if not app.has_exited:
+    if app.return_code is None:
         app.exit(return_code=code)
         return
     # After the end: a thread that waits for a model can only be stopped with the process.

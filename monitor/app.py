@@ -24,6 +24,7 @@ from textual.binding import BindingType
 from textual.filter import DimFilter, LineFilter
 from textual.message import Message
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.widgets import Input
 
 from interventions.errors import SettingsError
@@ -37,11 +38,39 @@ from monitor.core.source import Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.keys import hidden_key, key, keymap
-from monitor.widgets.themes import THEMES
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
+# In both all text has a contrast of 4.5:1 or more.
+DARK = Theme(
+    name="dark",
+    primary="#4aa5ee",
+    secondary="#004578",
+    accent="#ffb454",
+    warning="#ffb454",
+    error="#d95f7f",
+    success="#5ccf7f",
+    foreground="#e6e6e6",
+    background="#121212",
+    surface="#1a1a1a",
+    panel="#24303a",
+)
+LIGHT = Theme(
+    name="light",
+    primary="#0b5394",
+    secondary="#38618c",
+    accent="#955d00",
+    warning="#955d00",
+    error="#b5173e",
+    success="#197a37",
+    foreground="#1c1c1c",
+    background="#ffffff",
+    surface="#ffffff",
+    panel="#e9eef3",
+    dark=False,
+    variables={"primary-muted": "#d3e2f1"},
+)
 _DIM = DimFilter(0.7)
 STILL_RUNNING = (
     "What was begun here still runs and is waited for. "
@@ -75,7 +104,7 @@ class Monitor(App[None]):
         there."""
         super().__init__()
         chosen = settings or MonitorSettings()
-        for theme in THEMES:
+        for theme in (DARK, LIGHT):
             self.register_theme(theme)
         if chosen.theme not in self.available_themes:
             known = ", ".join(self.available_themes)
@@ -85,7 +114,6 @@ class Monitor(App[None]):
         self.theme = chosen.theme
         self.set_keymap(keymap(chosen.keys))
         self.state = AppState(source, clock, look, chosen.bell)
-        self.has_exited = False
         self._typed = deque[events.Key](maxlen=16)
         self._first, self._begin_at = first, begin_at
 
@@ -149,14 +177,11 @@ class Monitor(App[None]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every key that is alive, and what Textual offers itself (the theme, for one)."""
-        listed = set()
-        for active in screen.active_bindings.values():
-            binding = active.binding
-            if binding.id and active.enabled and binding.id not in listed:
-                listed.add(binding.id)
-                run = partial(self.run_action, binding.action, active.node)
-                title = f"{binding.description} ({self.get_key_display(binding)})"
-                yield SystemCommand(title, binding.tooltip, run)
+        alive = (active for active in screen.active_bindings.values() if active.enabled)
+        for binding, node in {one.binding: one.node for one in alive if one.binding.id}.items():
+            run = partial(self.run_action, binding.action, node)
+            title = f"{binding.description} ({self.get_key_display(binding)})"
+            yield SystemCommand(title, binding.tooltip, run)
         for command in super().get_system_commands(screen):
             # A picture would be sent to the browser by a way that the server does not offer.
             if not (self.is_web and command.title == "Screenshot"):
@@ -173,8 +198,8 @@ class Monitor(App[None]):
         self, result: None = None, return_code: int = 0, message: RenderableType | None = None
     ) -> None:
         """The process waits for changes begun here, so it says that it does."""
-        self.has_exited = True
-        if self.state.running and message is None:
+        changes = (worker for worker in self.workers if worker.group == "apply")
+        if message is None and not all(worker.is_finished for worker in changes):
             message = STILL_RUNNING
         super().exit(result, return_code, message)
 

@@ -23,8 +23,8 @@ Change = Callable[[Entry], Entry]
 @dataclass
 class AppState:
     """What all screens and forms share. `changes` are those made from here that can be undone, the
-    latest last; `running` counts the forms whose change is not finished; `look` is the file that
-    keeps what this person has seen, None where that is not kept; `bell` whether it rings."""
+    latest last; `look` is the file that keeps what this person has seen, None where that is not
+    kept; `bell` whether it rings."""
 
     source: Source
     clock: Clock
@@ -32,7 +32,6 @@ class AppState:
     bell: bool = True
     changes: list[ChangeOutcome] = field(default_factory=list)
     undone_in_a_row: int = 0
-    running: int = 0
 
     def went_back(self, change: ChangeOutcome, undone: ChangeOutcome) -> None:
         """`undone` took `change` back, so its entries are again what the changes before made of

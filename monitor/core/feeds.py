@@ -51,17 +51,8 @@ async def follow(
 
 def whenever(differs: Callable[[], object], read: Callable[[], Found]) -> Callable[[], Found]:
     """What was read last, until `differs` gives something else than before."""
-    seen: object = ...
-    last: Found
-
-    def read_again() -> Found:
-        nonlocal seen, last
-        before, seen = seen, differs()
-        if seen != before:
-            last = read()
-        return last
-
-    return read_again
+    of_stamp = lru_cache(1)(lambda stamp: read())
+    return lambda: of_stamp(differs())
 
 
 @dataclass(frozen=True)

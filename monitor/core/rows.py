@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import accumulate, takewhile
 
 from rich.cells import cell_len, chop_cells
 
 GAP = 1
 _BROAD = 40
-_SHOWN_IN_SECONDS = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -26,10 +24,6 @@ class Column:
     right: bool = False
     from_width: int = 0
     action: str = ""
-
-    @property
-    def is_figure(self) -> bool:
-        return self.right or bool(self.size and not self.least)
 
 
 @dataclass(frozen=True)
@@ -76,11 +70,12 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
     sizes = {number: needed[number] for number in shown}
     room = free - sum(sizes.values())
     # The column that takes the rest needs room to say anything: others give theirs up first.
-    longest = max((_length(row.cells[rest]) for row in rows), default=0)
+    texts_of_rest = [row.cells[rest] for row in rows]
+    longest = max((one.badges_length + cell_len(one.text) for one in texts_of_rest), default=0)
     wanted = min(_BROAD, width * 21 // 50, longest)
     below = room < wanted and 0 < 2 * len(rows) <= height
     if below:  # its text has a line of its own; only badges stand among the other cells
-        wanted = max(row.cells[rest].badges_length for row in rows)
+        wanted = max(one.badges_length for one in texts_of_rest)
     for number in reversed(shown):
         spare = max(sizes[number] - (columns[number].least or sizes[number]), 0)
         given_up = min(max(wanted - room, 0), spare)
@@ -88,8 +83,9 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
         room += given_up
     sizes[rest] = max(room, 4)
     laid_out = [(number, sizes[number]) for number in shown]
-    # It goes on below itself, or below all texts.
-    before = takewhile(lambda n: columns[n].is_figure if below else n != rest, shown)
+    # It goes on below itself, or below the first text, which takes what its cells need.
+    first_text = next(n for n in shown if n == rest or (columns[n].least and not columns[n].right))
+    before = takewhile(lambda n: n != (first_text if below else rest), shown)
     indent = sum(sizes[number] + GAP for number in before)
     texts = [[row.cells[rest].text] for row in rows]
     spare = height - len(rows) * (1 + below)
@@ -100,10 +96,6 @@ def layout(columns: Sequence[Column], rows: Sequence[Row], width: int, height: i
         spare -= len(texts[place]) - 1 - below
     tops = tuple(accumulate(map(len, texts), initial=0))
     return Layout(laid_out, texts, tops, indent)
-
-
-def _length(cell: Cell) -> int:
-    return cell.badges_length + cell_len(cell.text)
 
 
 def _needed(column: Column, number: int, rows: Sequence[Row]) -> int:
@@ -133,10 +125,3 @@ def short_number(number: int) -> str:
     if number >= 10**6:
         return f"{number // 10**6}M"
     return f"{number // 1000}k" if number >= 10**4 else str(number)
-
-
-def age_step(now: datetime, since: datetime) -> datetime:
-    """As long as this is the same, so is the age on the screen: it counts seconds for a minute,
-    then minutes."""
-    second = now.replace(microsecond=0)
-    return second if now - since < _SHOWN_IN_SECONDS else second.replace(second=0)

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -63,10 +64,12 @@ class LiveSource:
         except StorageError as error:
             corrupt = isinstance(error, CorruptQueueError)
             kind = TroubleKind.CORRUPT if corrupt else TroubleKind.STORAGE
-            trouble = Trouble(kind, str(error).removeprefix("CORRUPT: "), self._hint(error.hint))
+            trouble = Trouble(kind, str(error).removeprefix("CORRUPT: "), error.hint)
         except OSError as error:
             what = f"cannot read {error.filename}: {error.strerror}"
-            trouble = Trouble(TroubleKind.STORAGE, what, self._hint("interventions doctor"))
+            trouble = Trouble(TroubleKind.STORAGE, what, "interventions doctor")
+        if trouble is not None:  # its commands find this queue, wherever they are typed
+            trouble = replace(trouble, todo=for_home(trouble.todo, self.home))
         return Snapshot(now, entries, figures, trouble, *self._obstacles())
 
     def history(self) -> list[Entry]:
@@ -75,10 +78,6 @@ class LiveSource:
     def background(self, intervention_id: str) -> Background:
         past = tuple(self.queue.similar(intervention_id, limit=_MOST_PAST))
         return Background(past, tuple(self.queue.journal(intervention_id)))
-
-    def _hint(self, text: str) -> str:
-        """Commands in it find this queue, wherever they are typed."""
-        return for_home(text, self.home)
 
     def _absence(self) -> Trouble | None:
         """Of the file, and of the logs that it could be made from."""
@@ -116,33 +115,28 @@ class LiveSource:
         return Trouble(
             TroubleKind.VANISHED,
             f"{len(gone)} that were open are in no file any more: {short_ids(sorted(gone))}",
-            self._hint("run `interventions doctor`; if they were removed on purpose, start anew"),
+            "run `interventions doctor`; if they were removed on purpose, start anew",
         )
 
     def _damaged(self, unusable: Sequence[tuple[object, str]]) -> Trouble | None:
         if not unusable:
             return None
         what = f"{len(unusable)} of the entries cannot be read: {one_line(unusable[0][1])}"
-        todo = self._hint("run `interventions doctor`: it sets them aside")
+        todo = "run `interventions doctor`: it sets them aside"
         return Trouble(TroubleKind.DAMAGED, what, todo)
 
     def _obstacles(self) -> tuple[str, str]:
-        """Why nothing can be changed at all, and who keeps it locked."""
+        """Why nothing can be changed at all; and which processes held the lock at every look for
+        two seconds, as far as the system says (Linux): the kernel's list is read and no lock taken,
+        so that looking is in nobody's way."""
         if not self._is_file:
             return "", ""
-        folder = state_folder(self.home)
+        folder, found = state_folder(self.home), holders(lock_file(self.home))
         may_write = not _is_folder(folder) or os.access(folder, os.W_OK)
-        return "" if may_write else f"{folder} cannot be written", self._locked()
-
-    def _locked(self) -> str:
-        """Which processes held the lock at every look for two seconds; "" if none did, or where the
-        system does not say (any but Linux). The kernel's list is read and no lock taken, so that
-        looking is in nobody's way."""
-        found = holders(lock_file(self.home))
         if found != self._holders:
             self._holders, self._held_since_s = found, time.monotonic()
         long = time.monotonic() - self._held_since_s >= _LOCKED_AFTER_S
-        return ", ".join(found) if long else ""
+        return "" if may_write else f"{folder} cannot be written", ", ".join(found) if long else ""
 
 
 class BundleSource:

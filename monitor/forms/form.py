@@ -22,11 +22,11 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry, latest_failure, short_id, short_ids, state_of, turn_context
+from interventions.entry import Entry, short_id, short_ids, state_of, turn_context
 from interventions.plaintext import one_line
 from interventions.queue import InterventionQueue
 from interventions.view.description import where
-from interventions.view.groups import other_failures, other_line
+from interventions.view.groups import other_failures, other_line, single
 from monitor.core.app_state import (
     AppState,
     Change,
@@ -148,11 +148,12 @@ class Form(ModalScreen[ChangeOutcome | None]):
 
     def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
         """What one cause has in common once; of each where it happened, and else what."""
-        alike = len({(entry["fingerprint"], _failure(entry)) for entry in entries}) == 1
-        lines = [Content(_failure(entries[0]))] if alike else []
-        for entry in entries:
+        failures = [group.error[:200] for group in single(entries)]
+        alike = len({(e["fingerprint"], f) for e, f in zip(entries, failures, strict=True)}) == 1
+        lines = [Content(failures[0])] if alike else []
+        for entry, failure in zip(entries, failures, strict=True):
             question = one_line(str(turn_context(entry).get("question") or ""))[:200]
-            what = question if alike else f"{entry['phase']}  {_failure(entry)}"
+            what = question if alike else f"{entry['phase']}  {failure}"
             own = (short_id(entry["id"]), "bold")
             lines.append(Content.assemble(own, f"  {one_line(where(entry))}  ", (what, "dim")))
         return lines
@@ -240,7 +241,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
             return
         # What is typed from here on would not count, so nothing can be.
         self.stage, self._newer = Stage.RUNNING, {}
-        self.state.running += 1
         self._focused = self.focused
         self.query(Input).set(disabled=True)
         self.show_problem("working ...")
@@ -288,7 +288,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
     def _applied(self, outcome: ChangeOutcome) -> None:
         """The change is over. The form stays if something is to be read in it; it is about the rest
         then."""
-        self.state.running -= 1
         if self.stage is Stage.CLOSED:
             self.report_late(self._reported(outcome))
             return
@@ -307,8 +306,3 @@ class Form(ModalScreen[ChangeOutcome | None]):
             lines.append("ctrl+o goes on all the same")
         self.show_problem("\n".join(lines))
         self.refresh_bindings()
-
-
-def _failure(entry: Entry) -> str:
-    now = latest_failure(entry)
-    return one_line(f"{now.get('error_type')}: {now.get('error_message')}")[:200]

@@ -80,7 +80,7 @@ class EntryScreen(Screen[None]):
         return isinstance(self.focused, Input)
 
     def entries_under_cursor(self) -> Sequence[Entry]:
-        return self.tab.entries(self.rows.cursor_key or "")
+        return self.tab.entries(self.rows.cursor_key)
 
     @property
     def row(self) -> str:
@@ -109,8 +109,9 @@ class EntryScreen(Screen[None]):
         """What a form should say of the targets."""
         if self.is_reading:
             return ""
-        hidden = self.tab.count_hidden_marks()
-        count = 0 if self.tab.marked_entries() else len(self.entries_under_cursor())
+        shown, marked = self.tab.shown_entries(), self.tab.marked_entries()
+        hidden = len(marked) - sum(entry in shown for entry in marked)
+        count = 0 if marked else len(self.entries_under_cursor())
         alike = f"the row stands for all {count} of one cause" if count > 1 else ""
         return f"{hidden} of them are marked but not shown by the filter" if hidden else alike
 
@@ -124,15 +125,13 @@ class EntryScreen(Screen[None]):
             may = bool(self.state.source.queue) if name == "export" else self._may_change()
             resumes = name == "retry" and self.turn_to_resume() is not None
             return (may and (resumes or bool(self._fitting(name)))) or None
-        if action == "commands":
-            return bool(targets or self.item.turn) or None
-        if action == "undo":
-            return self._may_change() or None
-        if action == "copy":
-            return bool(targets or self.item.key) or None
-        if action == "edit":
-            return bool(targets) or None
-        return True
+        applies = {
+            "commands": targets or self.item.turn,
+            "undo": self._may_change(),
+            "copy": targets or self.item.key,
+            "edit": targets,
+        }
+        return bool(applies.get(action, True)) or None
 
     def on_key(self, event: events.Key) -> None:
         """A key that is greyed out does not just do nothing."""

@@ -91,6 +91,8 @@ class OpenTab(EntryTab):
             arrow = "▾" if group.key in self.model.unfolded else "▸"
             badges = ((f"{arrow}{len(entries)}", "mark"), *badges)
         is_part = bool(entry["fingerprint"]) and group.key == entry["id"]
+        tool = entry.get("tool")
+        error = f"{one_line(tool)} · {group.error}" if tool else group.error
         return (
             severity_cell(entry["severity"]),
             Cell(short_duration(self.now - when)),
@@ -98,7 +100,7 @@ class OpenTab(EntryTab):
             Cell(f"+{len(others)}" if others else "", severity_style(worst_severity(others))),
             Cell("└", "dim") if is_part else Cell(one_line(entry["phase"])),
             Cell(one_line(entry["session_id"]) + more, "dim"),
-            Cell(_question(entry) if is_part else _error(group), badges=badges),
+            Cell(_question(entry) if is_part else error, badges=badges),
         )
 
     def unfiltered(self) -> Sequence[Group]:
@@ -126,11 +128,6 @@ class OpenTab(EntryTab):
         is_known = bool(snapshot.entries) or snapshot.trouble is None
         count = str(len(snapshot.open_entries)) if is_known else "?"
         return f"{count} ({len(self.marked)} marked)" if self.marked else count
-
-
-def _error(group: Group) -> str:
-    tool = group.first.get("tool")
-    return f"{one_line(tool)} · {group.error}" if tool else group.error
 
 
 def _question(entry: Entry) -> str:

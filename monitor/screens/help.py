@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -18,7 +20,9 @@ from monitor.widgets.part import Part
 from monitor.widgets.search_line import SearchLine
 
 _KEY_WIDTH, _NAME_WIDTH = 12, 15
-# By what the ids begin with, in the order of the help; others follow under their own names.
+# A group, keys, a name, what it does, and an id.
+Row = tuple[str, str, str, str, str]
+# By what the ids begin with, in the order of the help.
 _GROUPS = {
     "act": "Change",
     "open": "Look closer",
@@ -33,12 +37,15 @@ _GROUPS = {
     "move": "Move",
     "leave": "Leave",
 }
-_MARKS = (
-    *((word, "", meaning) for word, _, meaning in BADGES.values()),
-    ("▸4  ▾4", "", "a cause of 4 entries, folded and unfolded (f)"),
-    ("+2", "", "holds 2 other failures; its colour is the worst of them"),
-    ("✓  -", "", "marked; some of a cause are marked"),
-)
+_MARKS: list[Row] = [
+    ("Marks of a row", mark, "", meaning, "")
+    for mark, meaning in (
+        *((word, meaning) for word, _, meaning in BADGES.values()),
+        ("▸4  ▾4", "a cause of 4 entries, folded and unfolded (f)"),
+        ("+2", "holds 2 other failures; its colour is the worst of them"),
+        ("✓  -", "marked; some of a cause are marked"),
+    )
+]
 
 
 class HelpScreen(ModalScreen[None]):
@@ -59,26 +66,23 @@ class HelpScreen(ModalScreen[None]):
             yield HelpText(self._rows())
         yield SearchLine(id="search")
 
-    def _rows(self) -> dict[str, list[tuple[str, str, str, str]]]:
-        """(keys, name, what it does, id) by the titles of their groups."""
-        groups = {title: dict[str, tuple[str, str, str, str]]() for title in _GROUPS.values()}
+    def _rows(self) -> list[Row]:
+        found = dict[str, Row]()
         for binding in (active.binding for active in self._active):
-            if binding.id is None or not binding.description:
-                continue
-            prefix = binding.id.partition(".")[0]
-            group = groups.setdefault(_GROUPS.get(prefix, prefix.capitalize()), {})
-            known = group[binding.action][0].split() if binding.action in group else []
-            keys = " ".join(dict.fromkeys([*known, self.app.get_key_display(binding)]))
-            row = (keys, binding.description, binding.tooltip, binding.id)
-            group[binding.action] = row
-        rows = {title: list(group.values()) for title, group in groups.items()}
-        return rows | {"Marks of a row": [(*mark, "") for mark in _MARKS]}
+            if binding.id and binding.description:
+                title, action = _GROUPS[binding.id.partition(".")[0]], binding.action
+                known = found[action][1].split() if action in found else []
+                keys = " ".join(dict.fromkeys([*known, self.app.get_key_display(binding)]))
+                row = (title, keys, binding.description, binding.tooltip, binding.id)
+                found[action] = row
+        order = list(_GROUPS.values())
+        return [*sorted(found.values(), key=lambda row: order.index(row[0])), *_MARKS]
 
 
 class HelpText(TextView):
     """In a search it has the lines alone that have all the words, with the ids of the keys."""
 
-    def __init__(self, rows: dict[str, list[tuple[str, str, str, str]]]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         super().__init__(id="help-text")
         self._rows = rows
 
@@ -86,16 +90,18 @@ class HelpText(TextView):
         self.seek("")
 
     def seek(self, words: str) -> None:
-        wanted, parts = words.lower().split(), []
-        for title, rows in self._rows.items():
-            found = [r for r in rows if all(w in " ".join((title, *r)).lower() for w in wanted)]
-            if found:
-                parts.append(Part(title, [_line(*row, with_id=bool(wanted)) for row in found]))
+        wanted = words.lower().split()
+        found = [row for row in self._rows if all(w in " ".join(row).lower() for w in wanted)]
+        parts = [
+            Part(title, [_line(row, with_id=bool(wanted)) for row in rows])
+            for title, rows in groupby(found, itemgetter(0))
+        ]
         self.show_text(parts or [Part("", [Content("no key has these words")])], key="help")
         super().seek(words)
 
 
-def _line(keys: str, name: str, meaning: str, key_id: str, *, with_id: bool) -> Content:
+def _line(row: Row, *, with_id: bool) -> Content:
+    _, keys, name, meaning, key_id = row
     name = f"{name:<{_NAME_WIDTH}}" if name else ""
     meaning += f" ({key_id})" if with_id and key_id else ""
     return Content.assemble((f"{keys:<{_KEY_WIDTH}}", "bold $text-accent"), name, (meaning, "dim"))

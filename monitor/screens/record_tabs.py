@@ -26,13 +26,8 @@ from monitor.widgets.trends_view import cause_part, figures
 from monitor.widgets.turn_text import live_turn, ribbon_line
 
 LogLine = tuple[str, dict[str, Any]]
-_STATUS_STYLES = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
-_ADMISSION_STYLES = {
-    "dropped": "critical",
-    "merged": "high",
-    "counted": "medium",
-    "accepted": "good",
-}
+_STYLES = {"running": "high", "failed": "critical", "answered": "good", "clarify": "good"}
+_STYLES |= {"dropped": "critical", "merged": "high", "counted": "medium", "accepted": "good"}
 
 
 class TurnsTab(Tab[LiveTurn]):
@@ -62,8 +57,8 @@ class TurnsTab(Tab[LiveTurn]):
         cells = (
             Cell(str(found["turn_id"])),
             Cell(short_duration(self.now - from_text(last)) if last else ""),
-            Cell(status, _STATUS_STYLES.get(status, "dim")),
-            Cell(ribbon_line(steps).plain, _STATUS_STYLES.get(status, "")),
+            Cell(status, _STYLES.get(status, "dim")),
+            Cell(ribbon_line(steps).plain, _STYLES.get(status, "")),
             Cell(one_line(found.get("doing") or running), "dim"),
             Cell(one_line(found.get("question") or "")),
             Cell(one_line(found.get("session_id") or ""), "dim"),
@@ -122,7 +117,7 @@ class LogTab(Tab[LogLine]):
         why = one_line(str(record.get("reason") or ""))
         cells = (
             Cell(one_line(str(record.get("logged_at") or ""))[11:19]),
-            Cell(admission, _ADMISSION_STYLES.get(admission, "dim")),
+            Cell(admission, _STYLES.get(admission, "dim")),
             Cell(one_line(short_id(str(record.get("intervention_id") or "-")))),
             severity_cell(record.get("severity")),
             Cell(one_line(str(record.get("phase")))),

@@ -80,15 +80,9 @@ class Tab(Generic[Found]):
     def as_entry(self, found: Found) -> Entry:
         raise NotImplementedError
 
-    def entries(self, key: str) -> Sequence[Entry]:
+    def entries(self, key: str | None) -> Sequence[Entry]:
         """Those that the row is about."""
         return self.shown[key].entries if key in self.shown else ()
-
-    def causes(self, key: str = "") -> set[str]:
-        """Fingerprints of several entries: that of the row, or without a key all."""
-        cause = {one["fingerprint"] for one in self.entries(key)}
-        found = {own for own, item in self.shown.items() if len(item.entries) > 1}
-        return found & cause if key else found
 
     def why_empty(self) -> Content:
         if self.feed is None:
@@ -128,11 +122,6 @@ class Tab(Generic[Found]):
 
     def marked_entries(self) -> list[Entry]:
         return [entry for entry in self.all_entries() if entry["id"] in self.marked]
-
-    def count_hidden_marks(self) -> int:
-        """How many marked entries the filter hides."""
-        shown = {entry["id"] for entry in self.shown_entries()}
-        return sum(entry["id"] not in shown for entry in self.marked_entries())
 
     def toggle_marks(self, entries: Iterable[Entry]) -> None:
         """What is marked in part becomes marked whole."""

@@ -233,20 +233,20 @@ class TriageScreen(EntryScreen):
         if action == "leave":
             leads_back = bool(self._trail) or not self.rows.has_focus
             return leads_back is (parameters == ("back",))
-        if action == "go":
-            return self._link(str(parameters[0])) is not None or None
         if action == "window":
             return self.tab.name == TrendsTab.name
         if action in _ON_THE_LIST and self.is_reading and not self._is_wide:
             return False  # it is not in sight
-        if action == "sort":
-            return self.tab.name == "open" or None
-        if action == "fold":
-            return bool(self._foldable(str(parameters[0]))) or None
-        if action in ("mark", "mark_all"):
-            return bool(self.entries_under_cursor()) or None
-        if action == "next_match":
-            return bool(self.rows.rows) or None
+        applies: dict[str, Callable[[], object]] = {
+            "go": lambda: self._link(str(parameters[0])),
+            "sort": lambda: self.tab.name == "open",
+            "fold": lambda: self._foldable(str(parameters[0])),
+            "mark": self.entries_under_cursor,
+            "mark_all": self.entries_under_cursor,
+            "next_match": lambda: self.rows.rows,
+        }
+        if action in applies:
+            return bool(applies[action]()) or None
         return super().check_action(action, parameters)
 
     # Marks, order, pause
@@ -269,7 +269,10 @@ class TriageScreen(EntryScreen):
         self.show()
 
     def _foldable(self, whose: str) -> set[str]:
-        return self.tab.causes("" if whose == "all" else self.rows.cursor_key or "-")
+        """Causes of several entries: that of the row, or all."""
+        found = {key for key, item in self.tab.shown.items() if len(item.entries) > 1}
+        own = {entry["fingerprint"] for entry in self.entries_under_cursor()}
+        return found if whose == "all" else found & own
 
     def action_fold(self, whose: str) -> None:
         """The cursor goes from an entry that is folded to its cause."""

@@ -21,9 +21,7 @@ from textual.widget import Widget
 
 from interventions.entry import Entry, is_open
 from interventions.errors import QueueError
-from interventions.times import from_text
 from monitor.core.feeds import changes_since
-from monitor.core.rows import age_step
 from monitor.core.snapshot import Background
 from monitor.core.source import Source
 from monitor.widgets.entry_text import entry_parts
@@ -169,8 +167,7 @@ class DetailView(TextView):
             self._read_of = (entry["id"], entry["version"])
             self._read(entry)
         background, parts = self._background.get(entry["id"]), self.parts
-        moment = age_step(now, from_text(entry["last_seen"]))
-        made_of = (entry, [one["id"] for one in others], background, moment)
+        made_of = (entry, [one["id"] for one in others], background, now.replace(microsecond=0))
         if made_of != self._made_of:
             self._made_of, parts = made_of, entry_parts(entry, others, background, now)
         super().show_text(parts, key=entry["id"])

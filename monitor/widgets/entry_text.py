@@ -21,7 +21,7 @@ from interventions.plaintext import clean, one_line
 from interventions.view.description import Kind, Section, describe, failed_since
 from interventions.view.ribbon import Phase, phases
 from monitor.core.snapshot import Background
-from monitor.widgets.part import Part, beginning, plain
+from monitor.widgets.part import Part, beginning
 from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 
 _SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
@@ -82,7 +82,7 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     what = (one_line(entry["error_type"]), style)
     title = Content.assemble(what, (f"  {short_id(entry['id'])}", "dim"))
     message = clean(entry["error_message"])
-    lines, short = [title, *plain(message.split("\n"))], [title, *plain(_begun(message))]
+    lines, short = ([title, *map(Content, text)] for text in (message.split("\n"), _begun(message)))
     if again := failed_since(entry):
         lines.append(Content.styled(again, style))
         short += [Content.styled(line, style) for line in _begun(again)]
@@ -93,8 +93,9 @@ def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
     if steps:
         short.append(Content.assemble(ribbon_line(steps), "  ", (ribbon_summary(steps), "dim")))
         lines += ribbon_names(steps)
+    known = [Content(line) for line in head.lines]
     more = [Content.styled(line, "dim") for line in (head.title, facts)]
-    return Part("", [*lines, *plain(head.lines), *more], [*short, *plain(head.lines)])
+    return Part("", [*lines, *known, *more], [*short, *known])
 
 
 def _begun(message: str) -> list[str]:

@@ -23,9 +23,6 @@ _GRADE = {"healthy": "$text-success", "warning": _WARNING, "critical": "bold $te
 
 
 class StatusHeader(Static):
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-
     def show(
         self, snapshot: Snapshot, pulse: Pulse, title: str, pending: int | None, since: str
     ) -> None:
@@ -130,11 +127,7 @@ class TabBar(Static):
 class FilterLine(Static):
     """The query that the lists are under, and what is wrong with it."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-        self.show("")
-
-    def show(self, query: str, problem: str = "", way_out: str = "esc clears it") -> None:
+    def show(self, query: str, problem: str, way_out: str) -> None:
         self.display = bool(query)
         style = "$text-error" if problem else ""
         wrong = (problem, "$text-error") if problem else (way_out, "dim")

@@ -15,7 +15,7 @@ from typing import Any
 
 from textual.binding import ActiveBinding, Binding
 from textual.content import Content
-from textual.widget import Widget
+from textual.widgets import Static
 
 from interventions.errors import SettingsError
 
@@ -126,24 +126,19 @@ def in_order(active: Mapping[str, ActiveBinding]) -> dict[str, ActiveBinding]:
     return dict(sorted(active.items(), key=lambda pair: _PLACES.get(pair[1].binding.id, inf)))
 
 
-class KeyBar(Widget):
+class KeyBar(Static):
     """What the keys do, in one line: whole ones, as many as there is room for, and then where there
     are more. Those that do not apply now are grey; a click presses a key."""
 
     auto_links = False  # they look as they are styled here
-    _line = Content("")
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda screen: self.on_resize())
 
     def on_resize(self) -> None:
-        line = self._fitting(list(self._names()))
-        if not line.is_same(self._line):
-            self._line = line
-            self.refresh()
-
-    def render(self) -> Content:
-        return self._line
+        line, before = self._fitting(list(self._names())), self.content
+        if not (isinstance(before, Content) and line.is_same(before)):
+            self.update(line, layout=False)
 
     def _names(self) -> Iterator[tuple[Content, Content]]:
         """(keys, name); the keys of a group stand together, and the help is last."""

@@ -34,10 +34,6 @@ def beginning(lines: Sequence[Content], most: int) -> Sequence[Content] | None:
     return lines[:most] if len(lines) > most + 1 else None
 
 
-def plain(lines: Sequence[str]) -> list[Content]:
-    return [Content(line) for line in lines]
-
-
 def text_of(parts: Sequence[Part]) -> str:
     """Whole, as it is copied."""
     whole = (part.shown(folded=False) for part in parts)

@@ -19,7 +19,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -71,7 +71,9 @@ class RowList(ScrollView, can_focus=True):
         """Replace the rows; the cursor stays on its item, or goes to the one that is now there."""
         if list(rows) == self.rows and columns == self.columns:
             return
-        before, visible, top = self.cursor, self._cursor_is_visible(), self._top(self.cursor)
+        before, top = self.cursor, self._top(self.cursor)
+        height = self.scrollable_content_region.height - _HEAD
+        visible = before < 0 or 0 <= top - self.scroll_offset.y < height
         self.rows, self.columns = list(rows), tuple(columns)
         self._places = {row.key: place for place, row in enumerate(self.rows)}
         self._lay_out()
@@ -86,10 +88,9 @@ class RowList(ScrollView, can_focus=True):
 
     def _refresh_row(self, place: int) -> None:
         """Paint one row anew: to paint all of them takes ten times as long."""
-        first, end = self._top(place), self._top(place + 1)
-        for line in range(first - self.scroll_offset.y + _HEAD, end - self.scroll_offset.y + _HEAD):
-            if place >= 0 and _HEAD <= line < self.size.height:
-                self.refresh(Region(0, line, self.size.width, 1))
+        if place >= 0:
+            top = self._top(place)
+            self.refresh_lines(top + _HEAD, self._top(place + 1) - top)
 
     def _top(self, place: int) -> int:
         """The line on which a row begins."""
@@ -138,11 +139,6 @@ class RowList(ScrollView, can_focus=True):
             self.post_message(self.Moved())
         if reveal:
             self._reveal()
-
-    def _cursor_is_visible(self) -> bool:
-        """Also when there is no cursor yet."""
-        line = self._top(self.cursor) - self.scroll_offset.y
-        return self.cursor < 0 or 0 <= line < self.scrollable_content_region.height - _HEAD
 
     def _reveal(self) -> None:
         place, height = self.cursor, self.scrollable_content_region.height - _HEAD

@@ -35,9 +35,6 @@ class SearchLine(Horizontal):
         yield Static("/ ", markup=False)
         yield SearchInput(compact=True)
 
-    def on_mount(self) -> None:
-        self.display = False
-
     def open(self, asker: Widget, words: str, example: str, seek: Callable[[str], None]) -> None:
         """`seek` is called with what is typed, as it is typed; with nothing when it is given up."""
         self.asker, self._seek = asker, seek

@@ -52,7 +52,12 @@ def chart(found: Trends, width: int, height: int) -> Content:
     most = max(map(sum, bars), default=0)
     most += most % 2
     rows = max(height - 4, 2)
-    lines = [_title(found), _legend(found)]
+    counts = {name: sum(found["by_severity"][name]) for name in SEVERITIES}
+    legend = [
+        Content.styled(f"■ {count} {name}", SEVERITY_STYLES[name]) for name, count in counts.items()
+    ]
+    in_all = Content(f"{found['failures']} in all:")
+    lines = [_title(found), Content("  ").join([in_all, *legend])]
     for row in range(rows - 1, -1, -1):
         scale = {rows - 1: most, (rows - 1) // 2: most // 2}.get(row, 0)
         parts = [Content.styled(f"{short_number(scale) if scale else '':>{_SCALE - 2}} │", "dim")]
@@ -80,14 +85,6 @@ def _title(found: Trends) -> Content:
     step = short_duration(timedelta(minutes=found["step_minutes"]))
     title = f"Failures of the last {found['window']}"
     return Content.assemble((title, "bold"), (f", {step} a bar (W: longer, shorter)", "dim"))
-
-
-def _legend(found: Trends) -> Content:
-    counts = {name: sum(found["by_severity"][name]) for name in SEVERITIES}
-    parts = [
-        Content.styled(f"■ {count} {name}", SEVERITY_STYLES[name]) for name, count in counts.items()
-    ]
-    return Content("  ").join([Content(f"{found['failures']} in all:"), *parts])
 
 
 def _times(found: Trends, cells: int) -> str:

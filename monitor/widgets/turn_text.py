@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -64,17 +64,15 @@ def ribbon_line(ribbon: Iterable[Phase]) -> Content:
     )
 
 
-def ribbon_summary(ribbon: Iterable[Phase]) -> str:
+def ribbon_summary(ribbon: Sequence[Phase]) -> str:
     """`planner failed after 12 ms, 4 never ran`"""
-    words, never = [], 0
+    words = []
     for phase in ribbon:
-        never += phase.status == "not_run"
         if phase.status == "failed":
             after = f" after {took_text(phase.duration_ms)}" if phase.duration_ms else ""
             words.append(f"{phase.name} failed{after}")
-    if never:
-        words.append(f"{never} never ran")
-    return ", ".join(words)
+    never = sum(phase.status == "not_run" for phase in ribbon)
+    return ", ".join([*words, *([f"{never} never ran"] if never else [])])
 
 
 def ribbon_names(ribbon: Iterable[Phase]) -> list[Content]:

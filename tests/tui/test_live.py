@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.content import Content
 from textual.pilot import Pilot
 
 from interventions import InterventionQueue
@@ -17,7 +18,7 @@ from monitor.app import Monitor
 from monitor.core.rows import Cell
 from monitor.core.source import LiveSource
 from monitor.screens.tab import Item
-from monitor.widgets.part import Part, plain
+from monitor.widgets.part import Part
 from monitor.widgets.row_list import RowList
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
@@ -259,7 +260,7 @@ async def test_the_page_of_a_turn_goes_on_with_it(monitor: Make) -> None:
         await pilot.press("3")
         now = ["running"]
         shown = Item(
-            "turn-1", (Cell(""),) * 7, text=lambda: [Part("", plain([f"the turn is {now[0]}"]))]
+            "turn-1", (Cell(""),) * 7, text=lambda: [Part("", [Content(f"the turn is {now[0]}")])]
         )
         triage(pilot).tab.rows = lambda now: [shown]  # type: ignore[method-assign]
         triage(pilot).tab.shown = {"turn-1": shown}
