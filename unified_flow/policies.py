@@ -11,7 +11,7 @@ from unified_flow.errors import (
     PipelineTimeoutError,
     wire_name,
 )
-from unified_flow.errors.classification import Classification, classify, kind_of, retry_after_s
+from unified_flow.errors.classification import Classification, kind_of, retry_after_s
 
 if TYPE_CHECKING:
     # A phase loads this module, and little of the configuration.
@@ -63,11 +63,6 @@ class Failure:
     error: Exception
     model: str | None = None
     left_s: float | None = None
-
-    @classmethod
-    def outside_a_phase(cls, error: Exception) -> Failure:
-        """A failure before the turn's first phase, or outside them."""
-        return cls("unknown", None, 1, classify(error, "answer_pipeline"), error)
 
     @property
     def scope(self) -> Scope:

@@ -21,7 +21,7 @@ from unified_flow.turns.input_checks import new_request_id
 PROBE_PATHS = ("/health", "/ready", "/metrics", "/openapi.json")
 QUESTIONS = {"/query": "POST", "/v1/chat/completions": "POST", "/query/stream": "GET"}
 _REQUEST_ID = re.compile(r"(?!\d+\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_QUALITY = re.compile(r"\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*")
+_RANGE = re.compile(r"([a-z]+)[\w-]*\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?")
 _LANGUAGES: tuple[Language, ...] = get_args(Language)
 _OPENAI_TYPES = {"VALIDATION_ERROR": "invalid_request_error", "RATE_LIMITED": "rate_limit_error"}
 
@@ -143,17 +143,9 @@ def _as_openai(problem: Problem, envelope: dict[str, Any]) -> dict[str, Any]:
 
 
 def preferred_language(accept_language: str, default: Language) -> Language:
-    """The header's favourite among ours (RFC 9110, 12.5.4); `default` if it has none."""
-    ranges = [_range(part) for part in accept_language[:500].lower().split(",")]
-
-    def quality(language: Language) -> float:
-        return max((q for name, q in ranges if name == language), default=0.0)
-
-    return max((default, *_LANGUAGES), key=quality)
-
-
-def _range(part: str) -> tuple[str, float]:
-    """The language, without its region, and its quality."""
-    tag, _, parameter = part.strip().partition(";")
-    found = _QUALITY.fullmatch(parameter)
-    return tag.partition("-")[0], float(found[1]) if found else 1.0
+    """The header's favourite among ours, without regions (RFC 9110, 12.5.4); `default` if it has
+    none."""
+    qualities: dict[str, float] = {}
+    for tag, quality in _RANGE.findall(accept_language[:500].lower()):
+        qualities[tag] = max(float(quality or 1), qualities.get(tag, 0.0))
+    return max((default, *_LANGUAGES), key=lambda language: qualities.get(language, 0.0))

@@ -35,7 +35,7 @@ REFUSALS_LOGGED = Rate(1000, "hour")
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 3, 5, 10, 30, 60)
 
 
-class Metrics:
+class Metrics(Collector):
     def __init__(self, services: Services, running: RunningTurns, alarms: Alarms) -> None:
         self.registry = CollectorRegistry()
         own: dict[str, Any] = {"registry": self.registry, "namespace": "unified_flow"}
@@ -60,7 +60,9 @@ class Metrics:
         self.refusals = Buckets(REFUSALS_LOGGED)
         Gauge("running_turns", "Turns that run now.", **own).set_function(lambda: len(running))
         Gauge("turns_limit", "Turns that may run at once.", **own).set(running.limit)
-        self.registry.register(_OnScrape(services, alarms))
+        self._services = services
+        self._alarms = alarms
+        self.registry.register(self)
         self._salt = os.urandom(16)
         self._failed: OrderedDict[bytes, float] = OrderedDict()  # a client's question: when
 
@@ -105,15 +107,8 @@ class Metrics:
             if len(self._failed) > MAX_FAILED:
                 self._failed.popitem(last=False)
 
-
-class _OnScrape(Collector):
-    """What is read when somebody scrapes: the queue, and the guardrails' day in UTC."""
-
-    def __init__(self, services: Services, alarms: Alarms) -> None:
-        self._services = services
-        self._alarms = alarms
-
     def collect(self) -> Iterator[Metric]:
+        """What is read when somebody scrapes: the queue, and the guardrails' day in UTC."""
         lost = "What could not be written or queued at once."
         yield _labelled(CounterMetricFamily, "alarms", lost, "source", dict(self._alarms.counts))
         found: list[Metric] = []

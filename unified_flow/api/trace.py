@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from interventions.secrets.redaction import redact_for_asker, redact_text
+from interventions.secrets.redaction import redact_for_asker
 from interventions.times import to_text, utc_now
 from unified_flow.api.problems import Problem
 from unified_flow.errors import InputError
@@ -101,14 +101,9 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
 
 def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorContext:
     """Of an error that kept a turn from beginning, or came up between its phases."""
-    if not isinstance(error, InputError):
-        text = safe_message("UNEXPECTED", notified=True, language=language)
-        meaning = classify(error, "answer_pipeline")
-        return error_context(error, meaning, text, request_id=turn.request_id)
-    return ErrorContext(
-        error_type=ErrorType.VALIDATION_ERROR,
-        original_error=redact_text(str(error)),
-        user_safe_message=MESSAGES[language][error.reason].format(field=error.field),
-        retry_able=False,
-        log_details={"timestamp": to_text(utc_now()), "request_id": turn.request_id},
-    )
+    meaning = classify(error, "answer_pipeline")
+    text = safe_message("UNEXPECTED", notified=True, language=language)
+    if isinstance(error, InputError):
+        meaning = replace(meaning, error_type=ErrorType.VALIDATION_ERROR.value)
+        text = MESSAGES[language][error.reason].format(field=error.field)
+    return error_context(error, meaning, text, request_id=turn.request_id)

@@ -7,6 +7,7 @@ import secrets
 from contextlib import nullcontext
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from interventions.errors import NotFoundError
 from unified_flow.api import problems
@@ -73,22 +74,19 @@ async def ask(
     except Exception as exc:
         services = state.services
         outcome = outcome_of(exc, services.policy, chosen=CLIENT_FIELDS)
-        session_id = question.session_id or "http"
         intervention_id = await report_unhandled(
-            exc, outcome, session_id, exchange.request_id, services
+            exc, outcome, question.session_id or "http", exchange.request_id, services
         )
-        retrieved = exc.retrieved if isinstance(exc, PhaseError) else []
-        sources = [source_of_passage(passage).model_dump(mode="json") for passage in retrieved]
-        settings = services.settings
-        problem = problems.of_turn_error(exc, outcome, intervention_id, settings, sources)
+        turn, sources = Turn(request_id=exchange.request_id), list[dict[str, Any]]()
+        if isinstance(exc, PhaseError):
+            turn = exc.turn
+            sources = [source_of_passage(each).model_dump(mode="json") for each in exc.retrieved]
+        problem = problems.of_turn_error(exc, outcome, intervention_id, services.settings, sources)
         if outcome.silenced:
             exchange.record(problem)
             return silent_answer(exchange.request_id, question.session_id, services.policy.name)
         if traced:
-            begun = (
-                exc.turn if isinstance(exc, PhaseError) else Turn(request_id=exchange.request_id)
-            )
-            problem = with_trace(problem, begun, exc, exchange.language)
+            problem = with_trace(problem, turn, exc, exchange.language)
         raise ProblemError(problem) from exc
     exchange.degraded = answer.metadata.degraded
     return answer

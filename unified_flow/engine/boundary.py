@@ -90,8 +90,10 @@ class _Visit:
         except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
             failure = self._failure(exc, context)
             self.first = self.first or (failure, context)
-            action = self._decide(failure, self.first[0])
-            took = elapsed_ms(started)
+            took, policy = elapsed_ms(started), self.services.policy
+            # Only a person repeats a call that may have written.
+            retry = None if self.ledger.turn.unfinished_writes else policy.again(failure)
+            action: Action = retry or policy.ends(self.first[0])
             if isinstance(action, Stop):
                 raise await self._stop(action, took) from self.first[0].error
             # Without a report nobody would learn of a model that is replaced for days.
@@ -124,13 +126,6 @@ class _Visit:
         meaning = classify(exc, site.stage)
         left_s = self.turn_run.left_s
         return Failure(self.step.phase, site.tool, self.attempt, meaning, exc, site.model, left_s)
-
-    def _decide(self, failure: Failure, first: Failure) -> Action:
-        """A retry, else what the policy makes of the first failure. Only a person repeats a call
-        that may have written."""
-        writing = self.ledger.turn.unfinished_writes
-        retry = self.services.policy.again(failure) if not writing else None
-        return retry or self.services.policy.ends(first)
 
     async def _stop(self, action: Stop, took_ms: float) -> PhaseError:
         """Report and record the failure; the error to raise."""
@@ -212,10 +207,8 @@ class _Visit:
         beside: Sequence[Passage],
         report: FailureReport | None,
     ) -> PhaseFailed:
-        error = failure.error
-        limit = None
-        if isinstance(error, LimitReachedError):
-            limit = Limit(loop=error.loop, iterations=error.iterations, limit=error.limit)
+        error, hint = failure.error, getattr(failure.error, "hint", None)
+        behind, limited = error.__cause__, isinstance(error, LimitReachedError)
         return PhaseFailed(
             phase=failure.phase,
             visit=self.number,
@@ -227,10 +220,10 @@ class _Visit:
             kind=kind_of(error),
             stage=failure.meaning.stage,
             severity=severity_of(failure),
-            hint=_redacted(getattr(error, "hint", None)),
-            cause=_redacted(_cause(error)),
+            hint=hint and redact_text(hint),
+            cause=redact_text(f"{type(behind).__name__}: {behind}") if behind is not None else None,
             retry_after_s=failure.retry_after_s,
-            limit=limit,
+            limit=Limit.model_validate(error, from_attributes=True) if limited else None,
             tool=failure.tool,
             intervention_id=report.intervention_id if report else None,
             admission=report.admission if report else None,
@@ -239,12 +232,3 @@ class _Visit:
             environment=report.environment if report else {},
             retrieved=[passage.model_dump(mode="json") for passage in beside],
         )
-
-
-def _cause(error: Exception) -> str | None:
-    behind = error.__cause__
-    return f"{type(behind).__name__}: {behind}" if behind is not None else None
-
-
-def _redacted(text: str | None) -> str | None:
-    return redact_text(text) if text is not None else None

@@ -8,6 +8,7 @@ from typing import Literal
 
 from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.errors import DatabaseAwayError, InputError, NoTurnError, QueueFullError
+from unified_flow.errors.classification import classify
 from unified_flow.errors.safe_messages import Language
 from unified_flow.errors.turns import TurnStoppedError
 from unified_flow.phases.errors import LoopLimitError, PhaseError
@@ -46,7 +47,8 @@ def outcome_of(
         return Outcome("degraded" if degraded else "halted", silenced=error.answer == "silence")
     if isinstance(error, InputError) and (chosen is None or error.field in chosen):
         return Outcome("refused")
-    silenced = policy.ends(Failure.outside_a_phase(error)).answer == "silence"
+    failure = Failure("unknown", None, 1, classify(error, "answer_pipeline"), error)
+    silenced = policy.ends(failure).answer == "silence"
     if isinstance(error, QueueFullError | DatabaseAwayError):
         # A failure would find no room either; and the turn may begin in a moment.
         return Outcome("unavailable", silenced)

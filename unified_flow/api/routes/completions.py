@@ -220,22 +220,21 @@ def _extension(answer: Answer) -> dict[str, Any]:
     return {"unified_flow": answer.model_dump(mode="json", exclude={"answer", "trace"})}
 
 
+def _choice(**content: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, **content, "logprobs": None}]}
+
+
 def _completion(answer: Answer, usage: ChatUsage) -> dict[str, Any]:
     message = {"role": "assistant", "content": answer.answer, "refusal": None}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-    return (
-        _head("chat.completion")
-        | {"choices": [choice], "usage": usage.model_dump()}
-        | _extension(answer)
-    )
+    choice = _choice(message=message, finish_reason="stop")
+    return _head("chat.completion") | choice | {"usage": usage.model_dump()} | _extension(answer)
 
 
 def _chunks(answer: Answer, usage: ChatUsage | None) -> Iterator[str]:
     head = _head("chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
-        return head | {"choices": [choice]}
+        return head | _choice(delta=delta, finish_reason=reason)
 
     yield _data(chunk({"role": "assistant", "content": ""}))
     for piece in pieces(answer.answer):
