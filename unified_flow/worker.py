@@ -15,7 +15,7 @@ from unified_flow.engine.dead_turns import MESSAGE, may_be_taken_over
 from unified_flow.engine.environment import beginning
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.loop import run_turn
-from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
+from unified_flow.engine.retried_interventions import resolve_retried
 from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import RetrievalError, UnifiedFlowError
@@ -138,21 +138,9 @@ class Worker:
 
     async def _resolve(self, turn: Turn) -> None:
         """The intervention that the run was to mend: whoever asked for it may have gone."""
-        retry = turn.retry
-        if retry is None or retry.note is None or not retry.passed:
-            return
-        with may_stay_open(turn):
-            await in_daemon_thread(
-                lambda: resolve_passed(
-                    turn,
-                    self.flow.services,
-                    retry.note,
-                    about=frozenset({retry.intervention_id}),
-                    outcome=turn.status,
-                    by=retry.by,
-                    via=retry.via,
-                )
-            )
+        retry, services = turn.retry, self.flow.services
+        if retry is not None and retry.note is not None and retry.passed:
+            await in_daemon_thread(lambda: resolve_retried(turn, services, outcome=turn.status))
 
     async def aclose(self) -> None:
         await self._others.aclose()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 RESERVED_DESCRIPTORS = 64  # for files, and the sockets of the loop
 DESCRIPTORS_PER_TURN = 4  # for its journal, its search, its model and a tool
@@ -46,14 +46,11 @@ class Connections:
             if scope["type"] != "http" or connection is None:
                 await app(scope, receive, send)
                 return
-
-            async def send_on(message: Message) -> None:
-                if message["type"] == "http.response.body" and not message.get("more_body"):
-                    connection.end_request()
-                await send(message)
-
             connection.begin_request()
-            await app(scope, receive, send_on)
+            try:
+                await app(scope, receive, send)
+            finally:
+                connection.end_request()
 
         return serve
 
@@ -84,7 +81,7 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._protocol = protocol
         self._deadline: asyncio.TimerHandle | None = None
-        self._answering = False  # a request
+        self._answering = 0  # requests; the next one may begin before the one before has ended
         self._unread = False  # more has been written than the client takes
         self.address: Any = None
 
@@ -120,11 +117,11 @@ class Connection(asyncio.Protocol):
         self._protocol.resume_writing()
 
     def begin_request(self) -> None:
-        self._answering = True
+        self._answering += 1
         self._head_arrived()
 
     def end_request(self) -> None:
-        self._answering = False
+        self._answering -= 1
         self._say_whether_idle()
 
     def _say_whether_idle(self) -> None:

@@ -14,7 +14,7 @@ from interventions.secrets.redaction import redact_text
 from unified_flow.engine.live_context import LivePhaseContext
 from unified_flow.engine.outcome import Outcome
 from unified_flow.engine.phase_table import BY_NAME
-from unified_flow.engine.retried_interventions import may_stay_open, resolve_passed
+from unified_flow.engine.retried_interventions import resolve_retried
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.logs import log_error
 from unified_flow.errors import LimitReachedError, PageError
@@ -46,7 +46,9 @@ def report_failure(
 ) -> FailureReport:
     """Log the failure and put it in the queue. Never raises: `put` handles the queue's own
     failures."""
-    _close_passed_intervention(failure, turn, services)
+    if turn.retry is not None and turn.retry.phase != failure.phase:
+        # The intervention that was retried is solved, and makes room.
+        resolve_retried(turn, services, outcome=f"failed in {failure.phase}")
     request = _request(failure, context, turn, services)
     log_failure(request, failure.error, service=failure.meaning.stage)
     admission = services.queue.put(request)
@@ -143,18 +145,6 @@ def _request(
     if retry is not None and retry.phase == failure.phase:
         changes |= {"retry_of": retry.intervention_id}
     return request.model_copy(update=changes)
-
-
-def _close_passed_intervention(failure: Failure, turn: Turn, services: Services) -> None:
-    """A later phase failed: the intervention that was retried is solved, and makes room."""
-    retry = turn.retry
-    if retry is None or retry.phase == failure.phase:
-        return
-    about, outcome = frozenset({retry.intervention_id}), f"failed in {failure.phase}"
-    with may_stay_open(turn):
-        resolve_passed(
-            turn, services, retry.note, about=about, outcome=outcome, by=retry.by, via=retry.via
-        )
 
 
 def log_failure(

@@ -148,6 +148,15 @@ def may_stay_open(turn: Turn) -> Iterator[None]:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 
 
+def resolve_retried(turn: Turn, services: Services, *, outcome: str) -> None:
+    """The one that the turn is a retry of, with what the person said who resumed it."""
+    retry = turn.retry
+    assert retry is not None
+    about, who = frozenset({retry.intervention_id}), {"by": retry.by, "via": retry.via}
+    with may_stay_open(turn):
+        resolve_passed(turn, services, retry.note, about=about, outcome=outcome, **who)
+
+
 def left_behind(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:
     """The open entries of the turn for whose fix no other turn waits."""
     mine = (e for e in queue.entries() if is_open(e) and is_about(e, turn.turn_id))
