@@ -97,11 +97,13 @@ class Policy(Protocol):
     follow, `ends` decides on the visit's first failure."""
 
     name: str
-    bounds: Bounds
+    bounds: Bounds = UNBOUNDED
 
-    def again(self, failure: Failure) -> Retry | None: ...
+    def again(self, failure: Failure) -> Retry | None:
+        return None
 
-    def ends(self, failure: Failure) -> Stop: ...
+    def ends(self, failure: Failure) -> Stop:
+        return Stop("halt")
 
 
 def retry_wait_s(failure: Failure, *, attempts: int, first_s: float) -> float | None:
@@ -118,20 +120,13 @@ def retry_wait_s(failure: Failure, *, attempts: int, first_s: float) -> float | 
     return wait_s if wait_s < longest_s else None
 
 
-class FailFast:
+class FailFast(Policy):
     """The default policy: every failure halts the turn. No retry, no fallback."""
 
     name = "fail_fast"
-    bounds = UNBOUNDED
-
-    def again(self, failure: Failure) -> Retry | None:
-        return None
-
-    def ends(self, failure: Failure) -> Stop:
-        return Stop("halt")
 
 
-class Graceful:
+class Graceful(Policy):
     """Partial answers instead of none (graceful-degradation-adr.md): chosen for end users.
 
     What the table of that document names degrades: the search, a model, the turn's time. Anything
@@ -179,7 +174,7 @@ MAX_ATTEMPTS = 3
 RETRY_DELAY_S = 2.0
 
 
-class Silent:
+class Silent(Policy):
     """No visible message at all (silent-errors-and-guardrails.md): chosen for automated replies.
 
     A model whose failure may pass is asked up to three times, an unusable reply included ("an
@@ -188,7 +183,6 @@ class Silent:
     """
 
     name = "silent"
-    bounds = UNBOUNDED
 
     def again(self, failure: Failure) -> Retry | None:
         if failure.scope != "model":

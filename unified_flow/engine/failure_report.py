@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from pydantic import BaseModel
 
 from interventions import Admission, InterventionRequest
 from interventions.secrets.redaction import redact_text
@@ -25,7 +24,7 @@ from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
 from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
-from unified_flow.turns.sections import Sections
+from unified_flow.turns.sections import changed, written
 from unified_flow.turns.turn import Turn
 
 SHOWN = ("completed", "running", "failed", "interrupted")
@@ -96,15 +95,16 @@ def severity_of(failure: Failure) -> str:
 def _request(
     failure: Failure, context: LivePhaseContext | None, turn: Turn, services: Services
 ) -> InterventionRequest:
+    error, details = failure.error, dict[str, Any](query=turn.question)
     recipe_and_model, read = dict[str, Any](), dict[str, Any]()
-    details: dict[str, Any] = {"query": turn.question}
     if context is not None:
         recipe_and_model = {
             "recipe": str(context.recipe.path),
             "recipe_digest": context.recipe.digest,
             "model": context.call_site.model,
         }
-        read = _input(context.sections)
+        # The evidence stands for the tools' results.
+        read = written(changed(context.sections, coordinator=()))
         if context.call_site.tool_args is not None:
             details["tool_args"] = context.call_site.tool_args
     details["turn"] = {
@@ -114,19 +114,19 @@ def _request(
         "evidence": [_evidence(result) for result in turn.sections.coordinator],
         **recipe_and_model,
     }
-    limit = failure.error if isinstance(failure.error, LimitReachedError) else None
-    if limit is not None:
-        details |= {"loop": limit.loop, "iterations": limit.iterations, "limit": limit.limit}
-    if trace := trace_id():
-        details["trace_id"] = trace
-    if hint := getattr(failure.error, "hint", None):
-        details["hint"] = hint
-    if model_call := getattr(failure.error, "model_call", None):
-        details["model_call"] = model_call
-    if isinstance(failure.error, PageError) and failure.error.url:
-        details["url"] = failure.error.url
+    changes: dict[str, Any] = {}
+    if isinstance(error, LimitReachedError):
+        details |= {"loop": error.loop, "iterations": error.iterations, "limit": error.limit}
+        changes["error_type"] = LoopLimitError.__name__
+    known = {
+        "trace_id": trace_id(),
+        "hint": getattr(error, "hint", None),
+        "model_call": getattr(error, "model_call", None),
+        "url": error.url if isinstance(error, PageError) else None,
+    }
+    details |= {name: value for name, value in known.items() if value}
     request = InterventionRequest.from_exception(
-        failure.error,
+        error,
         type=failure.meaning.intervention_type,
         severity=severity_of(failure),
         phase=failure.phase,
@@ -139,7 +139,6 @@ def _request(
         environment={"config_digest": services.config_digest, **recipe_and_model},
         home=services.home,
     )
-    changes: dict[str, Any] = {"error_type": LoopLimitError.__name__} if limit else {}
     # What a failure in another phase means for the retried intervention is decided by then.
     retry = turn.retry
     if retry is not None and retry.phase == failure.phase:
@@ -175,28 +174,12 @@ def ribbon(turn: Turn, failed: str | None = None) -> list[dict[str, Any]]:
     """The eight phases, each completed, running, failed, interrupted or not_run; its latest visit
     counts."""
     latest = {visit.phase: visit for visit in turn.visits if visit.status in SHOWN}
+    status = {name: visit.status for name, visit in latest.items()} | {failed: "failed"}
+    took_ms = {name: visit.duration_ms for name, visit in latest.items()}
     return [
-        {
-            "name": name,
-            "status": "failed"
-            if name == failed
-            else latest[name].status
-            if name in latest
-            else "not_run",
-            "duration_ms": latest[name].duration_ms if name in latest else None,
-        }
+        {"name": name, "status": status.get(name, "not_run"), "duration_ms": took_ms.get(name)}
         for name in NAMES
     ]
-
-
-def _input(sections: Sections) -> dict[str, Any]:
-    """What the phase read, but for the tool results: the evidence stands for them."""
-    read = {own.name: getattr(sections, own.name) for own in fields(sections)}
-    return {
-        name: value.model_dump(mode="json")
-        for name, value in read.items()
-        if isinstance(value, BaseModel)
-    }
 
 
 def _evidence(result: ToolResult) -> dict[str, Any]:
