@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self, cast
 
-from interventions.home import replace_private, state_folder
+from interventions.home import mark_of, replace_private, state_folder
 from unified_flow.config.tables import ServeSettings
 from unified_flow.errors import ConfigError
 from unified_flow.servers.keys import exposure, private_text, read_key
@@ -29,7 +29,6 @@ KEY_FILE = "session_key"
 _KEY_BYTES = 32
 _MAC_CHARS = 32
 _TRIAGE = re.compile(r"/(interventions|turns|rules|decisions|guardrails)(/|\Z)")
-_SCHEME = "bearer "
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,49}")
 _HINT = "make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
@@ -62,9 +61,9 @@ class TokenList:
 
     def client_of(self, authorization: str) -> str | None:
         """The name of the client whose token the header holds. Compared in constant time."""
-        is_bearer = authorization.lower().startswith(_SCHEME)
-        sent = authorization[len(_SCHEME) :].encode() if is_bearer else b""
-        found = [name for name, token in self._current() if hmac.compare_digest(sent, token)]
+        scheme, _, token = authorization.partition(" ")
+        sent = token.encode() if scheme.lower() == "bearer" else b""
+        found = [name for name, known in self._current() if hmac.compare_digest(sent, known)]
         return found[0] if found else None
 
     def _current(self) -> tuple[tuple[str, bytes], ...]:
@@ -78,11 +77,9 @@ class TokenList:
 
 
 def _stamp(file: Path | None) -> tuple[int, int, int] | None:
-    try:
-        stat = file.stat() if file is not None else None
-    except OSError:
-        return None
-    return (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat is not None else None
+    with suppress(OSError):
+        return mark_of(file) if file is not None else None
+    return None
 
 
 def _tokens_of(file: Path) -> tuple[tuple[str, bytes], ...]:

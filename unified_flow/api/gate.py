@@ -221,12 +221,9 @@ def _log_request(exchange: HttpExchange, line: RequestLine) -> None:
         "component": "http",
         "operation": exchange.route,
         "status_code": exchange.status,
-        "request_id": exchange.request_id,
         "error_type": line.type,
-        "session_id": line.session_id,
-        "turn_id": line.turn_id,
-        "intervention_id": line.intervention_id,
         "duration_ms": elapsed_ms(exchange.started),
+        **line.model_dump(include={"request_id", "session_id", "turn_id", "intervention_id"}),
     }
     said = (exchange.method, exchange.route, exchange.status)
     requests.log(level, "%s %s: %s", *said, extra=about)

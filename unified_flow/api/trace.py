@@ -43,27 +43,26 @@ class Trace(BaseModel):
 
 def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
     """Of a turn that ended; `answer` is the text that its user gets."""
-    return Trace(
-        messages=[
-            _shown(user_message(turn), turn.question),
-            _shown(assistant_message(turn), answer),
-        ],
-        agents=agent_responses(turn.phases, _error_of(turn, language), turn.duration_ms),
-        retrievals=_retrievals(turn),
-    )
+    return _trace(turn, _error_of(turn, language), _shown(assistant_message(turn), answer))
 
 
 def with_trace(problem: Problem, turn: Turn, error: Exception, language: Language) -> Problem:
     """The problem with a trace in its details. `turn` holds what happened so far, and is
     empty if none began."""
     context = _error_of(turn, language) or _outside_a_phase(error, turn, language)
-    trace = Trace(
-        messages=[_shown(user_message(turn), turn.question)] if turn.question else [],
-        agents=agent_responses(turn.phases, context),
+    details: Mapping[str, Any] = problem.details or {}
+    return replace(
+        problem, details={**details, "trace": _trace(turn, context).model_dump(mode="json")}
+    )
+
+
+def _trace(turn: Turn, error: ErrorContext | None, *answer: Message) -> Trace:
+    asked = [_shown(user_message(turn), turn.question)] if turn.question else []
+    return Trace(
+        messages=[*asked, *answer],
+        agents=agent_responses(turn.phases, error, turn.duration_ms),
         retrievals=_retrievals(turn),
     )
-    details: Mapping[str, Any] = problem.details or {}
-    return replace(problem, details={**details, "trace": trace.model_dump(mode="json")})
 
 
 def _shown(message: Message, text: str) -> Message:

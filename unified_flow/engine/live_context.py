@@ -89,6 +89,8 @@ class LivePhaseContext:
         **inputs: Unpack[ModelInputs],
     ) -> T:
         models, head = self.services.models, self.recipe.head
+        # A turn that may yet be silenced shows no text to its observers.
+        shown = self.ledger.watched and not self.services.guardrails.may_silence
         call = model_call(
             self.ledger.turn,
             self.phase,
@@ -96,7 +98,7 @@ class LivePhaseContext:
             output,
             inputs,
             limit=self.services.settings.limits.model_calls,
-            stream=Stream(stream, self._show_text) if stream and self._shows_text else None,
+            stream=Stream(stream, self._show_text) if stream and shown else None,
         )
         name = EMBEDDED if by_rules else self.model
         model = models.named(name) if name else models.of_phase(head, by_rules=by_rules)
@@ -157,11 +159,6 @@ class LivePhaseContext:
 
     async def save(self, turn: Turn) -> Saved:
         return await to_thread(self.services.sessions.save, turn) if turn.persist else Saved()
-
-    @property
-    def _shows_text(self) -> bool:
-        """A turn that may yet be silenced shows no text to its observers."""
-        return self.ledger.watched and not self.services.guardrails.may_silence
 
     def _show_text(self, text: str) -> None:
         self.ledger.show(events.TextArrived(phase=self.phase, text=text))

@@ -98,16 +98,17 @@ class Advices(BaseModel):
     errors: list[Advice]
 
 
-def _advice(code: Code, behaviour: dict[str, Any]) -> Advice:
-    return Advice(
-        code=code,
-        types=[kind for kind, (kinds_code, _) in CODES.items() if kinds_code == code],
-        message={language: texts[f"ui_{code}"] for language, texts in MESSAGES.items()},
-        **behaviour,
-    )
-
-
-ADVICE = Advices(errors=[_advice(*each) for each in DESCRIPTIONS["advice"].items()])
+ADVICE = Advices(
+    errors=[
+        Advice(
+            code=code,
+            types=[kind for kind, (of_kind, _) in CODES.items() if of_kind == code],
+            message={language: texts[f"ui_{code}"] for language, texts in MESSAGES.items()},
+            **behaviour,
+        )
+        for code, behaviour in DESCRIPTIONS["advice"].items()
+    ]
+)
 
 
 @router.get("/errors", responses=errors())
