@@ -18,7 +18,7 @@ from unified_flow.api.running_turns import Progress
 from unified_flow.api.upkeep import Upkeep
 from unified_flow.config.settings import EMBEDDED
 from unified_flow.engine.services import Services
-from unified_flow.errors import InputError, UnifiedFlowError
+from unified_flow.errors import UnifiedFlowError
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases import NAMES
 
@@ -86,11 +86,11 @@ class Readiness:
 
 
 async def _in_time(threads: FewThreads, check: Callable[[], T]) -> T | Literal[False]:
-    """A store that does not answer in time fails."""
+    """A store that does not answer in time, or cannot be used, fails."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
             return await threads.run(check)
-    except TimeoutError:
+    except (TimeoutError, UnifiedFlowError, QueueError, OSError):
         return False
 
 
@@ -98,33 +98,24 @@ def _index(services: Services) -> bool:
     """Without documents there is no index to fail."""
     if services.documents is None:
         return True
-    try:
-        services.documents.ensure_fresh()
-        return services.documents.index.counts()[1] > 0
-    except (UnifiedFlowError, InputError, OSError):
-        return False
+    services.documents.ensure_fresh()
+    return services.documents.index.counts()[1] > 0
 
 
 def _rules(services: Services) -> bool | None:
     """Whether they can be read; None where nothing is checked."""
-    try:
-        services.guardrails.check_store()
-        return True if services.guardrails.are_used else None
-    except UnifiedFlowError:
-        return False
+    services.guardrails.check_store()
+    return True if services.guardrails.are_used else None
 
 
 def _queue(services: Services) -> bool:
     """Whether a failure would find room, on the disk too."""
-    try:
-        folder = state_folder(services.home)
-        make_private_folder(folder)
-        with TemporaryFile(dir=folder) as file:
-            file.write(bytes(ROOM_BYTES))
-        # Asked in any case: a queue that was lost is not ready either.
-        return not (services.queue.is_full() and services.refuse_when_full)
-    except (QueueError, OSError):
-        return False
+    folder = state_folder(services.home)
+    make_private_folder(folder)
+    with TemporaryFile(dir=folder) as file:
+        file.write(bytes(ROOM_BYTES))
+    # Asked in any case: a queue that was lost is not ready either.
+    return not (services.queue.is_full() and services.refuse_when_full)
 
 
 async def _models(services: Services) -> bool:
