@@ -93,7 +93,7 @@ def _findings(database: Database, home: Path) -> Iterator[Finding]:
         return
     with connection:
         yield checked("server", lambda: checks.check_server(connection))
-        yield checked("session", lambda: checks.check_session(database.connect))
+        yield checked("session", lambda: checks.check_session(database))
         yield checked("clock", lambda: checks.check_clock(connection))
         # Each of the last three needs the one before.
         yield (found := checked("privileges", lambda: checks.check_privileges(connection)))

@@ -49,7 +49,7 @@ def worker(
     from unified_flow.worker import Worker
 
     workers_of(database)  # DBOS would say at length that there are no tables
-    check_session(database.connect)
+    check_session(database)
     place = find_home(home)
     settings = settings_of(place, SharedSettings)
     settings = replace(settings, turns_per_worker=turns or settings.turns_per_worker)
@@ -73,13 +73,12 @@ def worker(
         print(f"worker {database.program} takes turns, {at_once} at once", flush=True)
         ending.wait()
         note(f"draining, for at most {drain:g} s")
-        presence.drain()
+        presence.draining = True
         # What still runs then goes on elsewhere: nothing of it may be journalled here.
         limit = threading.Timer(drain, os._exit, [0])
         limit.daemon = True
         limit.start()
         workflows.end_work(drain + 60)
-        limit.cancel()
         presence.end()
         wait_for(of_turns.aclose())
 

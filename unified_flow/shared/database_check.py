@@ -5,7 +5,6 @@ Each check returns what is well, and raises ConfigError, with a hint, for what i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from time import perf_counter
@@ -20,7 +19,6 @@ OLDEST_SERVER = 14
 CLOCKS_APART_S = 2.0
 _LOCK = 7166454  # advisory lock of the check, with a number of its own each time
 _RIVALS = 4  # transactions at once, so that a pooler has to hand out another session
-Connect = Callable[[], Connection]
 _PRIVILEGES = """
     WITH schemas AS (
         SELECT oid, nspname FROM pg_namespace
@@ -90,16 +88,16 @@ def check_privileges(connection: Connection) -> str:
     return f"the role {role} may use the tables; another one migrates them"
 
 
-def check_session(connect: Connect) -> str:
+def check_session(database: Database) -> str:
     """One connection stays one session of the server, so that its locks hold: while others have a
     transaction open, a pooler by transactions gives its session away."""
     key = uuid4().int >> 97
     with ExitStack() as stack:
-        connection = stack.enter_context(connect())
+        connection = stack.enter_context(database.connect())
         lock = "SELECT pg_backend_pid() FROM pg_advisory_lock(%s, %s)"
         before = _row(connection, lock, _LOCK, key)
         for _ in range(_RIVALS):
-            rival = stack.enter_context(connect())
+            rival = stack.enter_context(database.connect())
             stack.enter_context(rival.transaction(force_rollback=True))
             rival.execute("SELECT 1")
         after = _row(connection, "SELECT pg_backend_pid()")

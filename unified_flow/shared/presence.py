@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -50,55 +51,41 @@ _SAY = f"""
          WHERE worker_id != %(worker_id)s
          AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
-_LEAVE = "DELETE FROM workers WHERE worker_id = %(worker_id)s"
+_LEAVE = "DELETE FROM workers WHERE worker_id = %s"
 _FORGET = f"""
     DELETE FROM workers WHERE NOT {_LIVES}
     AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S})
 """
 
 
+@dataclass(eq=False)
 class Presence:
     """Of this worker, from `begin` on. `lost` is given the ids of workers that are gone; `tidy` is
     called now and then."""
 
-    def __init__(
-        self,
-        database: Database,
-        run_by: str,
-        turns: int,
-        lost: Callable[[Collection[str]], object],
-        tidy: Callable[[], object],
-    ) -> None:
-        self._database = database
-        self._session: Connection | None = None
-        self._values = {
-            "worker_id": database.program,
-            "run_by": run_by,
-            "turns": turns,
-            "version": VERSION,
-            "draining": False,
-        }
-        self._lost = lost
-        self._tidy = tidy
-        self._tidy_at = monotonic() + TIDY_S
-        self._grace_ends_at = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="presence")
+    database: Database
+    run_by: str
+    turns: int
+    lost: Callable[[Collection[str]], object]
+    tidy: Callable[[], object]
+    draining: bool = False
+    _session: Connection | None = None
+    _tidy_at: float = field(default_factory=lambda: monotonic() + TIDY_S)
+    _grace_ends_at: float = 0.0
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
         """Raises DatabaseAwayError."""
         self._look()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="presence")
         self._thread.start()
-
-    def drain(self) -> None:
-        self._values["draining"] = True
 
     def end(self) -> None:
         """With no turn left."""
         self._ended.set()
         self._thread.join()
-        with suppress(DatabaseAwayError), self._database.away(), self._connected() as session:
-            session.execute(_LEAVE, self._values)
+        with suppress(DatabaseAwayError), self.database.away(), self._connected() as session:
+            session.execute(_LEAVE, [self.database.program])
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_S):
@@ -114,20 +101,27 @@ class Presence:
         if monotonic() > self._tidy_at:
             self._tidy_at = monotonic() + TIDY_S
             # It may take longer than others wait for a word of this worker.
-            threading.Thread(target=self._tidy, daemon=True, name="tidy").start()
-        with self._database.away():
+            threading.Thread(target=self.tidy, daemon=True, name="tidy").start()
+        with self.database.away():
             session = self._connected()
-            reaps = {"reaps": monotonic() > self._grace_ends_at}
-            row = session.execute(_SAY, self._values | reaps).fetchone()
+            values = {
+                "worker_id": self.database.program,
+                "run_by": self.run_by,
+                "turns": self.turns,
+                "version": VERSION,
+                "draining": self.draining,
+                "reaps": monotonic() > self._grace_ends_at,
+            }
+            row = session.execute(_SAY, values).fetchone()
             if row is not None and row[0]:
-                self._lost(row[0])
+                self.lost(row[0])
                 session.execute(_FORGET)
 
     def _connected(self) -> Connection:
         if self._session is None or self._session.closed:
             if self._session is not None:
                 self._grace_ends_at = monotonic() + GRACE_S
-            self._session = self._database.connect()
+            self._session = self.database.connect()
         return self._session
 
 
