@@ -90,12 +90,10 @@ class Worker:
         observer = TextSender(self.turns.database, lease.turn_id) if lease.streamed else None
         ledger = Ledger(lease, observer, turn, events)
         if turn.status == "failed":  # killed between the failure of the last phase and the end
-            ended = TurnCompleted(status="answered", saved=False, duration_ms=0.0)
-            await ledger.record(ended)
+            await ledger.record(TurnCompleted(status="answered", saved=False, duration_ms=0.0))
             return ledger.turn
         if not lease.followed:  # they left just before the worker of this run died
-            left = TurnInterrupted(phase=turn.stopped_in, reason="CancelledError")
-            await ledger.record(left)
+            await ledger.record(TurnInterrupted(phase=turn.stopped_in, reason="CancelledError"))
             return ledger.turn
         first = _is_first(events)
         run = await self._prepared(turn, first=first)

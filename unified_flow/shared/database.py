@@ -141,15 +141,15 @@ class Database:
     def waiting(self, work: Callable[[], T]) -> T:
         """What `work` returns, which is done again for `patience_s` if the database is away; not
         within a transaction that was joined."""
-        ends_at, pause_s = monotonic() + self.patience_s, PAUSE_S
+        ends_at, pauses = monotonic() + self.patience_s, pauses_s(PAUSE_S, LONGEST_PAUSE_S)
         while True:
             try:
                 return work()
             except DatabaseAwayError:
+                pause_s = next(pauses)
                 if monotonic() + pause_s > ends_at or is_joined():
                     raise
             sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def close(self) -> None:
         self._pool.close()
@@ -218,6 +218,13 @@ def database_at(home: Path) -> Database:
 @cache
 def _database(url: str, variable: str, pid: int) -> Database:
     return Database(url, f"the database that {variable} names")
+
+
+def pauses_s(first: float, longest: float) -> Iterator[float]:
+    """Of who tries again and again."""
+    while True:
+        yield first
+        first = min(2 * first, longest)
 
 
 def _program() -> str:

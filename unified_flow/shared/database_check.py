@@ -58,12 +58,11 @@ def check_server(connection: Connection) -> str:
 
 def check_tables(database: Database) -> str:
     found, newest = revisions(database)
-    if found is not None and found > newest:
-        raise ConfigError(f"they are at {found}, not at {newest}", hint="install a newer version")
     if found != newest:
+        is_newer = found is not None and found > newest
         raise ConfigError(
             "there are no tables" if found is None else f"they are at {found}, not at {newest}",
-            hint="unified-flow shared migrate",
+            hint="install a newer version" if is_newer else "unified-flow shared migrate",
         )
     if dbos_is_old(database):
         raise ConfigError(

@@ -29,7 +29,7 @@ class TextSender:
     def __init__(self, database: Database, turn_id: int) -> None:
         self._database = database
         self._turn_id = turn_id
-        self._latest: TextArrived | None = None
+        self._latest = TextArrived(phase="", text="")
         self._sent = ("", 0)  # the phase, and how much of its text
         self._sending: asyncio.Task[None] | None = None
 
@@ -50,8 +50,6 @@ class TextSender:
 
     def _next(self) -> tuple[str, int, str] | None:
         latest = self._latest
-        if latest is None:
-            return None
         sent = self._sent[1] if self._sent[0] == latest.phase else 0
         at = sent if sent <= len(latest.text) else 0  # another draft is written
         new = latest.text[at : at + MOST]

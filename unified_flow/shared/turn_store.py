@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any
 
-from unified_flow.shared.database import Database
+from unified_flow.shared.database import Database, pauses_s
 from unified_flow.shared.lock_session import LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
 from unified_flow.shared.workflows import queue_name
@@ -64,7 +64,7 @@ class PostgresTurnStore(TurnStore):
     async def open(self, turn_id: int) -> TurnLease:
         """Also one that no worker has yet: it is taken from the queue."""
         ends_at = monotonic() + LETS_GO_S
-        for pause_s in _pauses_s():
+        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
             if await self._is(f"live AND NOT {_QUEUED}", turn_id):
                 break
             try:
@@ -82,7 +82,7 @@ class PostgresTurnStore(TurnStore):
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
         it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
-        for pause_s in _pauses_s():
+        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
             try:
                 lease = await in_thread(self._leased, turn_id)
             except FileNotFoundError:
@@ -124,7 +124,7 @@ class PostgresTurnStore(TurnStore):
         key = MESSAGE_LOCK + int(digest[:12], 16)
         lock = partial(self._locks.try_lock, key)
         is_live = "SELECT 1 FROM turns WHERE message = %(digest)s AND live"
-        for pause_s in _pauses_s():
+        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
             if await in_thread(self.database.waiting, lock):
                 break
             if await self._row(is_live, digest=digest):
@@ -233,11 +233,3 @@ class PostgresTurnStore(TurnStore):
 
     def close(self) -> None:
         self._locks.close()
-
-
-def _pauses_s() -> Iterator[float]:
-    """Of who tries again until somebody else lets go."""
-    pause_s = PAUSE_S
-    while True:
-        yield pause_s
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
