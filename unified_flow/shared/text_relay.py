@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import partial
 
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
-from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Database
 from unified_flow.shared.turn_lease import CHANNEL
 from unified_flow.turns.events import Observed, TextArrived
@@ -42,10 +40,8 @@ class TextSender:
     async def _send(self) -> None:
         while (news := self._next()) is not None:
             payload = f"{self._turn_id} {MARK}{json.dumps(news)}"
-            try:
-                await asyncio.to_thread(partial(_notify, self._database, payload))
-            except DatabaseAwayError:
-                return
+            query = "SELECT pg_notify(%(channel)s, %(payload)s)"
+            await asyncio.to_thread(self._database.row, query, channel=CHANNEL, payload=payload)
             await asyncio.sleep(EVERY_S)
 
     def _next(self) -> tuple[str, int, str] | None:
@@ -75,8 +71,3 @@ class TextReceiver:
             return None
         self._phase, self._text = phase, known[:at] + text
         return TextArrived(phase=phase, text=self._text)
-
-
-def _notify(database: Database, payload: str) -> None:
-    with database.connection() as connection:
-        connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
