@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 K1 = 1.2
 B = 0.75
-HEADING_WEIGHT = 2.0  # of a term in the chunk's own heading; in its text 1
-TRAIL_WEIGHT = 1.0  # in a heading above, or in the file's name
+HEADING_WEIGHT = 2  # of a term in the chunk's own heading; in its text 1
+TRAIL_WEIGHT = 1  # in a heading above, or in the file's name
 SHORTEST = 0.2  # of the average length: below that being short speaks for a chunk no more
 SAME_HEADING = 0.9  # of what is left to 1: what a heading adds that says just what is asked
 OTHER_VERSION = 0.2  # of the score: what it costs to be about a version that is not asked for
@@ -108,15 +109,11 @@ def _gains(weights: Mapping[str, float], chunk: CandidateChunk, corpus: Corpus) 
     body = chunk.body.split()
     length = max(len(body) / max(corpus.average_length, 1.0), SHORTEST)
     norm = K1 * (1 - B + B * length)
-    found: dict[str, float] = {}
-    for term in body:
-        if term in weights:
-            found[term] = found.get(term, 0.0) + 1.0
+    found = Counter(filter(weights.__contains__, body))
     heading = set(chunk.heading.split())
     for term in heading.union(chunk.trail.split()):
         if term in weights:
-            more = HEADING_WEIGHT if term in heading else TRAIL_WEIGHT
-            found[term] = found.get(term, 0.0) + more
+            found[term] += HEADING_WEIGHT if term in heading else TRAIL_WEIGHT
     return {term: weights[term] * tf / (tf + norm) for term, tf in found.items()}
 
 

@@ -23,10 +23,9 @@ from unified_flow.lib.sandbox import SandboxLimits, UnusableError
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.lib.text import terms
 from unified_flow.retrieval.discovery import SECRET, FoundFile, reason_of
-from unified_flow.retrieval.formats.chunk import version_in
+from unified_flow.retrieval.formats.chunk import Chunk, version_in
 from unified_flow.retrieval.formats.document import (
     MAX_BYTES,
-    Document,
     Remarks,
     convertible,
     extension_of,
@@ -156,7 +155,9 @@ def _read(
             return read
         if not file.is_named and (held := secret_in(data, extension)):
             raise UnusableError(f"{SECRET}: {held}")
-        _analyse(read, file, parse(extension, data, converter, language, reading.ocr))
+        parsed = parse(extension, data, converter, language, reading.ocr)
+        read.language, chunks, read.remarks = parsed
+        _analyse(read, file, chunks)
     except (OSError, UnusableError) as exc:
         read.is_readable = not isinstance(exc, OSError)
         why = reason_of(exc) if isinstance(exc, OSError) else str(exc)
@@ -179,14 +180,13 @@ def content_of(file: FoundFile, max_bytes: int) -> bytes:
     return unpacked(data, max_bytes, packed=is_packed(file.path))
 
 
-def _analyse(read: ReadFile, file: FoundFile, document: Document) -> None:
-    read.remarks, read.language = document.remarks, document.language
-    language = document.language
+def _analyse(read: ReadFile, file: FoundFile, chunks: list[Chunk]) -> None:
+    language = read.language
     # A file is also found by its name: often nothing else names its subject.
     stem = PurePath(file.shown).stem
     name = [term for term in terms(stem, language) if not term.isdigit()]
     before = ""
-    for chunk in document.chunks:
+    for chunk in chunks:
         above, _, title = chunk.heading.rpartition(" > ")
         if chunk.heading == before:  # a section is opened by its first part
             above, title = chunk.heading, ""

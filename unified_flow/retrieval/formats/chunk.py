@@ -106,12 +106,8 @@ def _size(lines: Sequence[str]) -> int:
 
 def _written(lines: Sequence[str]) -> tuple[int, int]:
     """Where the lines begin and end that are not blank."""
-    first, last = 0, len(lines)
-    while first < last and not lines[first].strip():
-        first += 1
-    while last > first and not lines[last - 1].strip():
-        last -= 1
-    return first, last
+    written = [number for number, line in enumerate(lines) if line.strip()]
+    return (written[0], written[-1] + 1) if written else (0, 0)
 
 
 def _pieces(line: int, lines: Sequence[str]) -> Iterator[tuple[int, str]]:

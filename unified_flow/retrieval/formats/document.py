@@ -61,13 +61,6 @@ class Remarks:
     unread: str | None = None
 
 
-@dataclass(frozen=True)
-class Document:
-    language: str
-    chunks: list[Chunk]
-    remarks: Remarks
-
-
 def extension_of(path: str, formats: Mapping[str, str] | None = None) -> str:
     """By which the file is read: lower case, with its dot, of a compressed file that of what is in
     it. The first pattern of `formats` that fits counts."""
@@ -137,9 +130,10 @@ def parse(
     converter: Converter,
     language: str,
     ocr: str | None = None,
-) -> Document:
-    """`language` is that of what is no running text, `ocr` the command that reads scanned pages.
-    Raises UnusableError for what is no text and cannot be converted to it."""
+) -> tuple[str, list[Chunk], Remarks]:
+    """The document's language with its chunks; `language` is that of what is no running text, `ocr`
+    the command that reads scanned pages. Raises UnusableError for what is no text and cannot be
+    converted to it."""
     if openapi.is_openapi(extension, data) and missing_library(".openapi") is None:
         extension = ".openapi"
     if convertible(extension):
@@ -148,14 +142,14 @@ def parse(
         if not found and any(each.page for each in sections):
             raise UnusableError(unread or "no text in it")
         sample = "\n".join(line for each in sections[:50] for line in each.lines[:50])
-        return Document(language_of_document(sample, language), found, Remarks(unread=unread))
+        return language_of_document(sample, language), found, Remarks(unread=unread)
     decoded = decode(data)
     try:
         found = list(chunks(sections_of(extension, decoded.text)))
     except RecursionError:
         raise UnusableError("nested too deeply") from None
     remarks = Remarks(guessed=decoded.encoding if decoded.guessed else None)
-    return Document(language_of_document(decoded.text, language), found, remarks)
+    return language_of_document(decoded.text, language), found, remarks
 
 
 def converted(

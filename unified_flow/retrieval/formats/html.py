@@ -189,10 +189,6 @@ class _Reader(HTMLParser):
         elif tag not in _INLINE:
             self._break()
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _INLINE and self._open.is_visible:
-            self._break()
-
     def handle_endtag(self, tag: str) -> None:
         if tag == "title" and self._title is not None:
             self._page = self._page or " ".join("".join(self._title).split())

@@ -221,10 +221,8 @@ def _label(said: str, words_are_title: bool) -> str:
 
 def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
     """The line after the one that closes it; else the end."""
-    for number in range(start + 1, len(lines)):
-        if not fence_after(lines[number], fence):
-            return number + 1
-    return len(lines)
+    ends = (n + 1 for n in range(start + 1, len(lines)) if not fence_after(lines[n], fence))
+    return next(ends, len(lines))
 
 
 def _directive(lines: list[str], start: int, end: int, found: re.Match[str]) -> None:

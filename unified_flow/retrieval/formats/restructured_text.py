@@ -269,17 +269,14 @@ class _Page:
 
     def _body(self, start: int, end: int, indent: int) -> tuple[int, int]:
         """(first written line, line after the last) of what is indented by more than `indent`."""
-        over = number = start
-        first: int | None = None
-        while number < end:
-            line = self.lines[number]
-            if line.strip():
-                if _indent(line) <= indent:
-                    break
-                first = number if first is None else first
-                over = number + 1
-            number += 1
-        return (over if first is None else first), over
+        written: list[int] = []
+        for number in range(start, end):
+            if not self.lines[number].strip():
+                continue
+            if _indent(self.lines[number]) <= indent:
+                break
+            written.append(number)
+        return (written[0], written[-1] + 1) if written else (start, start)
 
     def _code(self, start: int, end: int, margin: int, language: str = "") -> None:
         """Between fences where blank lines make room for them, its own indentation kept."""
@@ -294,9 +291,7 @@ class _Page:
             self.shown[end] = f"{edge}```"
 
     def _doctest(self, start: int, end: int, moved: int) -> int:
-        over = start
-        while over < end and self.lines[over].strip():
-            over += 1
+        over = next((n for n in range(start, end) if not self.lines[n].strip()), end)
         self._code(start, over, _indent(self.lines[start]) - moved)
         return over
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from unified_flow.lib.sandbox import Section
 from unified_flow.retrieval.formats import words_of
+from unified_flow.retrieval.formats.chunk import Heading, outlined
 
 _WORDS = words_of("source_code")
 EXTENSIONS: frozenset[str] = _WORDS["extensions"]
@@ -31,6 +32,11 @@ class _Definition:
 
 def sections(text: str) -> Iterator[Section]:
     lines = text.split("\n")
+    yield from outlined(lines, _headings(lines))
+
+
+def _headings(lines: list[str]) -> Iterator[Heading]:
+    """Of what is defined, without a line of their own; one without a title where it ends."""
     trail: list[_Definition] = []
     start = 0
     for number, line in enumerate(lines):
@@ -41,16 +47,13 @@ def sections(text: str) -> Iterator[Section]:
         if found is not None:
             if any(not each.container and each.indent < found.indent for each in trail):
                 continue  # a function inside a function is part of it
-            begin = max(start, first_line(lines, number, indent))
-            yield _section(trail, lines, start, begin)
-            start = begin
-            trail = [each for each in trail if each.indent < found.indent]
-            trail.append(found)
+            start = max(start, first_line(lines, number, indent))
+            trail = [*(each for each in trail if each.indent < found.indent), found]
+            yield Heading(found.name, found.indent + 1, start, start)
         elif trail and indent <= trail[-1].indent and not _PATTERNS["closing"].match(line):
-            yield _section(trail, lines, start, number)
             start = number
             trail = [each for each in trail if each.indent < indent]
-    yield _section(trail, lines, start, len(lines))
+            yield Heading("", indent + 1, start, start)
 
 
 def _indent(line: str) -> int:
@@ -77,7 +80,3 @@ def first_line(lines: list[str], number: int, indent: int) -> int:
     while number > 0 and above.match(lines[number - 1]) and _indent(lines[number - 1]) >= indent:
         number -= 1
     return number
-
-
-def _section(trail: list[_Definition], lines: list[str], start: int, end: int) -> Section:
-    return Section(tuple(each.name for each in trail), lines[start:end], line=start + 1)
