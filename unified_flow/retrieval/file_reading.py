@@ -8,7 +8,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -36,7 +35,6 @@ from unified_flow.retrieval.formats.encoding import is_packed, unpacked
 from unified_flow.retrieval.secret_files import secret_in
 
 _BATCH = 8  # files
-_IN_MEMORY = 8 * 1024 * 1024  # bytes that are read ahead
 _WORTHWHILE = 200  # files; fewer are read while processes start
 _MOST = 4  # processes: storing what they read keeps another core busy
 
@@ -55,32 +53,7 @@ class ReadFile:
     is_readable: bool = True
     remarks: Remarks = field(default_factory=Remarks)
     language: str = ""
-    length: int = 0  # terms
-    versions: set[str] = field(default_factory=set)
     chunks: list[tuple[tuple[object, ...], tuple[str, str, str]]] = field(default_factory=list)
-
-
-class ReadAhead:
-    """What was read before it is stored, in a file without a name where it is much. Close it."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 -- `close`
-        self._places: dict[Changed, int] = {}
-
-    def __contains__(self, changed: Changed) -> bool:
-        return changed in self._places
-
-    def __setitem__(self, changed: Changed, read: ReadFile) -> None:
-        self._places[changed] = self._file.seek(0, os.SEEK_END)
-        pickle.dump(read, self._file)
-
-    def __getitem__(self, changed: Changed) -> ReadFile:
-        self._file.seek(self._places[changed])
-        read: ReadFile = pickle.load(self._file)
-        return read
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def read_files(
@@ -199,8 +172,6 @@ def _analyse(read: ReadFile, file: FoundFile, chunks: list[Chunk]) -> None:
                version)  # fmt: skip
         fields = " ".join(terms(title, language)), " ".join(trail), " ".join(body)
         read.chunks.append((row, fields))
-        read.length += len(body)
-        read.versions |= {version} - {""}
 
 
 def embedded_text(heading: str, text: str) -> str:

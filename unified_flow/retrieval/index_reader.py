@@ -140,11 +140,12 @@ class IndexReader:
         asked_in = language_of(" ".join(texts))
         question: Question = {}
         for language in self.languages:
-            weights = {
-                term: weight * share
-                for text, share in texts.items()
-                for term, weight in self._weights(text, language, asked_in).items()
-            }
+            weights: dict[str, float] = {}
+            for text, weight in texts.items():
+                for term in query_terms(text, language, asked_in):
+                    known = self.frequency(term) > 0
+                    if share := share_in_question(term, language, known=known):
+                        weights[term] = self._weight(term) * share * weight
             question[language] = WeighedTerms(weights, sum(weights.values()))
         return question
 
@@ -212,13 +213,6 @@ class IndexReader:
             if len(found) == limit:
                 break
         return found
-
-    def _weights(self, text: str, language: str, asked_in: str) -> dict[str, float]:
-        shares = {
-            term: share_in_question(term, language, known=self.frequency(term) > 0)
-            for term in query_terms(text, language, asked_in)
-        }
-        return {term: self._weight(term) * share for term, share in shares.items() if share}
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))

@@ -26,7 +26,6 @@ from unified_flow.retrieval.index_writer import (
     IndexWriter,
     Progress,
     holds_files_of,
-    writing,
 )
 from unified_flow.retrieval.web_pages import Fetch, page_as_file, store_page
 
@@ -85,7 +84,8 @@ def refresh(
         report = writer.report
         if is_rebuilt or not writer.is_current(progress):
             writer.read_ahead(progress)
-            with writing(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 if options.rebuild or _is_outdated(connection, reading):
                     store.create_tables(connection, reading)
                 for root, each in found:

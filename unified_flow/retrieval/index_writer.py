@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sqlite3
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, field
 from functools import cached_property
 
@@ -18,7 +20,6 @@ from unified_flow.lib.text import language_of_document
 from unified_flow.retrieval.discovery import SECRET, Discovery, FoundFile, Stamp
 from unified_flow.retrieval.file_reading import (
     Changed,
-    ReadAhead,
     ReadFile,
     content_of,
     format_of,
@@ -34,6 +35,7 @@ Progress = Callable[..., None]
 # A file written this shortly before it is read may change again within one tick of its clock.
 _UNSETTLED_NS = 50_000_000
 _SAMPLED = 100  # files of a new index
+_IN_MEMORY = 8 * 1024 * 1024  # bytes that are read ahead
 
 
 Found = Sequence[tuple[Root, Discovery]]
@@ -115,18 +117,6 @@ class IndexReport:
         )
 
 
-@contextmanager
-def writing(connection: sqlite3.Connection) -> Iterator[None]:
-    """One transaction, which holds the write lock from the beginning; any exception undoes it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.rollback()
-        raise
-    connection.commit()
-
-
 def holds_files_of(connection: sqlite3.Connection, root: Root) -> bool:
     return bool(_members(connection, _root_id(connection, root)))
 
@@ -137,7 +127,8 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
     Raises RetrievalError for a root that is not in it.
     """
     scope_of(connection, roots)
-    with writing(connection):
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         for root in roots:
             root_id = _root_id(connection, root)
             connection.execute("DELETE FROM member WHERE root_id = ?", (root_id,))
@@ -149,8 +140,8 @@ def forget_roots(connection: sqlite3.Connection, roots: Sequence[Root]) -> int:
 
 
 class IndexWriter:
-    """`read_ahead` before `writing`, `update` inside it. Only what is `found` is touched. `anew`:
-    nothing that the index holds counts. Close it."""
+    """`read_ahead` comes before the transaction that `update` is in. Only what is `found` is
+    touched. `anew`: nothing that the index holds counts. Close it."""
 
     def __init__(
         self,
@@ -171,10 +162,12 @@ class IndexWriter:
         self._connection = connection
         self._bounds = bounds
         self._known = {} if anew else _stored_files(connection)
-        self._ahead = ReadAhead()
+        # What is read ahead, by its place in a file, which has no name and is one where it is much.
+        self._ahead: dict[Changed, int] = {}
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 -- `close`
 
     def close(self) -> None:
-        self._ahead.close()
+        self._file.close()
 
     def is_current(self, progress: Progress | None) -> bool:
         """Whether nothing has to be written, as the report then says."""
@@ -202,7 +195,8 @@ class IndexWriter:
         ]
         with closing(self._read(changed)) as reading:
             for number, (file, read) in enumerate(zip(changed, reading, strict=True), 1):
-                self._ahead[file] = read
+                self._ahead[file] = self._file.tell()
+                pickle.dump(read, self._file)
                 if progress is not None:
                     progress(number, len(changed), "reading documents")
 
@@ -212,7 +206,11 @@ class IndexWriter:
         with closing(self._read([c for c in changed.values() if c not in self._ahead])) as reading:
             for number, file in enumerate(self._files.values(), 1):
                 if each := changed.get(file.path):
-                    read = self._ahead[each] if each in self._ahead else next(reading)
+                    if each in self._ahead:
+                        self._file.seek(self._ahead[each])
+                        read: ReadFile = pickle.load(self._file)
+                    else:
+                        read = next(reading)
                     self._update_file(file, read)
                 else:
                     self.report.keep(file, self._known[file.path])
@@ -278,12 +276,14 @@ class IndexWriter:
             self.report.added += not was_searched
         if stored is not None:
             _delete_chunks(self._connection, stored.id)
+        terms = sum(len(body.split()) for _, (_, _, body) in read.chunks)
+        versions = sorted({str(row[-1]) for row, _ in read.chunks} - {""})
         file_id: int = self._connection.execute(
             "INSERT OR REPLACE INTO file "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (stored.id if stored else None, os.fsencode(file.path), *_settled(file, read),
-             read.digest, read.language, *astuple(read.remarks), len(read.chunks), read.length,
-             " ".join(sorted(read.versions)), _read_at(file, read)),
+             read.digest, read.language, *astuple(read.remarks), len(read.chunks), terms,
+             " ".join(versions), _read_at(file, read)),
         ).fetchone()[0]  # fmt: skip
         for row, fields in read.chunks:
             id = self._connection.execute(

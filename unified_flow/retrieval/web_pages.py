@@ -59,7 +59,7 @@ def page_as_file(
 
 
 def store_page(connection: sqlite3.Connection, page: FoundFile) -> None:
-    """Inside `writing`. Stored as it came: an index that is built anew has no file to read."""
+    """Inside a transaction. Stored as it came: an index that is built anew has no file to read."""
     connection.execute(
         "INSERT OR REPLACE INTO web_page VALUES (?, ?, ?)",
         (os.fsencode(page.path), page.stamp.mtime_ns, page.data),

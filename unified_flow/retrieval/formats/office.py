@@ -76,11 +76,9 @@ def powerpoint_sections(data: bytes) -> Iterator[Section]:
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             lines += ["", *_paragraphs(notes.text)]
         named = (heading,) if heading else ()
-        if heading and not any(lines):
-            lines = [heading]  # a slide that is nothing but its title says that much
-            yield Section((), lines, (), number)
-        else:
-            yield Section(named, lines, named, number, is_picture)
+        if heading and not any(lines):  # a slide that is nothing but its title says that much
+            lines, named = [heading], ()
+        yield Section(named, lines, named, number, is_picture)
 
 
 def _shape_lines(shape: Any, depth: int) -> Iterator[str]:

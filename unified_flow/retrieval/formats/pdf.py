@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from unified_flow.lib.sandbox import Section, UnusableError
@@ -105,9 +106,7 @@ def _without_page_number(line: str, page: int) -> str:
 
 def _bookmarks(document: Any) -> Marks:
     found: Marks = {}
-    for count, mark in enumerate(document.get_toc(max_depth=_DEPTH)):
-        if count >= MAX_BOOKMARKS:
-            break
+    for mark in islice(document.get_toc(max_depth=_DEPTH), MAX_BOOKMARKS):
         goal = mark.get_dest()
         index = goal.get_index() if goal is not None else None
         title = " ".join(_CONTROL.sub("", mark.get_title() or "").split())
