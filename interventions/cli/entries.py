@@ -235,17 +235,13 @@ def table(found: list[Group], width: int, now: datetime, home: Path | None = Non
 
 def _remarks(group: Group) -> list[str]:
     """What a person needs beside the row: the earlier note, the resolution, who has it."""
-    entry = group.first
-    lines = []
-    if regression_of := entry.get("regression_of"):
-        note = one_line(entry.get("regression_note") or "no note")
-        lines.append(f"  was resolved in {short_id(regression_of)}: {note}")
-    what = entry["resolution"] if closed_at(entry) else entry.get("superseded")
-    if what:
-        lines.append(f"  {one_line(what)}")
-    if owner := entry.get("owner"):
-        lines.append(f"  assigned to {one_line(owner)}")
-    if len(group.entries) > 1:
-        others = ", ".join(short_id(other["id"]) for other in group.entries[1:])
-        lines.append(f"  also {others}")
-    return lines
+    entry, earlier = group.first, group.first["regression_of"]
+    note = one_line(entry["regression_note"] or "no note")
+    others = ", ".join(short_id(other["id"]) for other in group.entries[1:])
+    remarks = (
+        f"was resolved in {short_id(earlier)}: {note}" if earlier else "",
+        one_line((entry["resolution"] if closed_at(entry) else entry["superseded"]) or ""),
+        f"assigned to {one_line(entry['owner'])}" if entry["owner"] else "",
+        f"also {others}" if others else "",
+    )
+    return [f"  {remark}" for remark in remarks if remark]

@@ -37,8 +37,8 @@ def _moment(text: str) -> datetime:
     try:
         return from_text(text)
     except ValueError as error:
-        what = "has no time zone" if "zone" in str(error) else "is no time"
-        raise typer.BadParameter(f"{text!r} {what}; a time: 2026-01-31T09:00:00Z") from error
+        what = "is no time with a time zone, such as 2026-01-31T09:00:00Z"
+        raise typer.BadParameter(f"{text!r} {what}") from error
 
 
 _Query = Annotated[str | None, Option("--query", help="All open ones that match, instead of ids.")]

@@ -48,25 +48,24 @@ def health(
 
 
 def _lines(figures: Health) -> list[str]:
-    limits = figures["limits"]
-    lines = [f"{figures['snoozed']} snoozed, {figures['total']} in the file"]
-    if figures["unresolved"]:
-        oldest = timedelta(hours=figures["oldest_unresolved_age_hours"])
-        lines.append(f"oldest open: {short_duration(oldest)}")
-    if (median := figures["median_hours_to_resolve"]) is not None:
-        lines.append(f"median time to resolve: {short_duration(timedelta(hours=median))}")
-    lines.append(
-        f"accepted {figures['accepted']}, merged {figures['merged']}, "
-        f"counted {figures['counted']}, regressions {figures['regressions']}"
-    )
+    limits, median = figures["limits"], figures["median_hours_to_resolve"]
+    oldest = short_duration(timedelta(hours=figures["oldest_unresolved_age_hours"]))
+    took = "" if median is None else short_duration(timedelta(hours=median))
     dropped = ", ".join(f"{count} {reason}" for reason, count in figures["dropped"].items())
-    lines.append(f"dropped: {dropped or 'none'}")
+    lines = [
+        f"{figures['snoozed']} snoozed, {figures['total']} in the file",
+        f"oldest open: {oldest}" if figures["unresolved"] else "",
+        f"median time to resolve: {took}" if took else "",
+        f"accepted {figures['accepted']}, merged {figures['merged']}, "
+        f"counted {figures['counted']}, regressions {figures['regressions']}",
+        f"dropped: {dropped or 'none'}",
+    ]
     for title, counts, limit in (
         ("session", figures["sessions"], limits["max_per_session"]),
         ("error", figures["error_types"], limits["max_per_error_type"]),
     ):
         lines += [f"{title} {name}: {count}/{limit}" for name, count in counts.items() if count > 1]
-    return lines
+    return list(filter(None, lines))
 
 
 def report(

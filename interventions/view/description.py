@@ -114,28 +114,25 @@ def where(entry: Entry) -> str:
 
 
 def _head(entry: Entry, now: datetime) -> list[str]:
-    who = f", assigned to {entry['owner']}" if entry.get("owner") else ""
-    tool = latest_failure(entry).get("tool")
+    who = f", assigned to {entry['owner']}" if entry["owner"] else ""
+    tool, state = latest_failure(entry).get("tool"), state_of(entry, now)
+    last: Resolution = entry["resolutions"][-1] if entry["resolutions"] else {}
+    verified = bool(entry["resolved_at"] and last.get("verified"))
+    closed = f"{state}{', verified' if verified else ''}: {entry['resolution']}"
+    ended = last.get("turn_status", "") if verified else ""
+    count, wakes_at = entry["occurrences"], entry["snoozed_until_occurrences"]
     lines = [
-        f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state_of(entry, now)}{who}",
+        f"{entry['severity']}, P{priority(entry)}, {entry['type']}, {state}{who}",
         f"phase {entry['phase']}" + (f", tool {tool}" if tool else ""),
         where(entry),
         f"since {ago(entry['created_at'], now)}",
+        f"{count} times, the last {ago(entry['last_seen'], now)}" if count > 1 else "",
+        f"snoozed until {ago(until, now)}" if (until := entry["snoozed_until"]) else "",
+        f"snoozed until occurrence {wakes_at}" if wakes_at else "",
+        closed if entry["resolution"] else "",
+        f"after: the turn {'' if ended.startswith('failed') else 'is '}{ended}" if ended else "",
     ]
-    if entry["occurrences"] > 1:
-        lines.append(f"{entry['occurrences']} times, the last {ago(entry['last_seen'], now)}")
-    if snoozed_until := entry.get("snoozed_until"):
-        lines.append(f"snoozed until {ago(snoozed_until, now)}")
-    if entry.get("snoozed_until_occurrences"):
-        lines.append(f"snoozed until occurrence {entry['snoozed_until_occurrences']}")
-    last: Resolution = entry["resolutions"][-1] if entry["resolutions"] else {}
-    verified = bool(entry["resolved_at"] and last.get("verified"))
-    if entry["resolution"]:
-        proof = ", verified" if verified else ""
-        lines.append(f"{state_of(entry, now)}{proof}: {entry['resolution']}")
-    if verified and (status := last.get("turn_status")):
-        lines.append(f"after: the turn {'' if status.startswith('failed') else 'is '}{status}")
-    return [one_line(line) for line in lines]
+    return [one_line(line) for line in lines if line]
 
 
 def _error(entry: Entry) -> list[str]:

@@ -258,7 +258,7 @@ def test_what_cannot_be_meant_is_said_in_words(queue, make, run: Run) -> None:
     result = run("snooze", name, "--until", "yesterday", code=2)
     assert "'yesterday' is no time" in result.stderr
     result = run("snooze", name, "--until", "2999-01-01T00:00:00", code=2)
-    assert "has no time zone" in result.stderr
+    assert "is no time with a time zone" in result.stderr
     for words in (["list"], ["history"], ["similar", name]):
         assert "choose one" in run(*words, "--json", "--jsonl", code=2).stderr
 
