@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from unified_flow.guardrails.user_rules import UserRules
 
 Words = Annotated[list[str], Argument(help="Words and phrases.")]
-ToPerson = Annotated[
-    bool, Option("--escalate", help="Messages that match go to a person for an answer.")
-]
 
 
 def _store(home: Path | None) -> GuardrailStore:
@@ -64,7 +61,9 @@ def list_rules(
 def add(
     rules: Words,
     user: options.User = "default",
-    escalate: ToPerson = False,
+    escalate: Annotated[
+        bool, Option("--escalate", help="Messages that match go to a person for an answer.")
+    ] = False,
     as_json: options.AsJson = False,
     home: options.Home = None,
 ) -> None:

@@ -13,16 +13,9 @@ from typer import Argument, Option
 from interventions.cli.options import AsJson as AsJson
 from interventions.cli.options import AsJsonl as AsJsonl
 from interventions.cli.options import By as By
-from interventions.cli.options import Canary as Canary
-from interventions.cli.options import Edit as Edit
-from interventions.cli.options import FromPhase as FromPhase
-from interventions.cli.options import Grant as Grant
 from interventions.cli.options import Home as Home
-from interventions.cli.options import Jobs as Jobs
 from interventions.cli.options import NoteText as NoteText
 from interventions.cli.options import Output as Output
-from interventions.cli.options import RerunTools as RerunTools
-from interventions.cli.options import ToolsDone as ToolsDone
 from interventions.cli.options import Yes as Yes
 
 ALL = 10**9  # what a store takes for no limit

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from interventions.cli import options as queue_options
 from interventions.cli.terminal import UsageError, note, say
 from interventions.entry import short_id
 from interventions.errors import NotFoundError
@@ -49,8 +50,8 @@ def recover(
     everything: Annotated[
         bool, Option("--all", help="Let all go on; one first, to see if it works.")
     ] = False,
-    canary: options.Canary = None,
-    jobs: options.Jobs = 4,
+    canary: queue_options.Canary = None,
+    jobs: queue_options.Jobs = 4,
     note_text: options.NoteText = "",
     by: options.By = None,
     as_json: options.AsJson = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 import typer
 from typer import Option
 
+from interventions.cli import options as queue_options
 from interventions.cli.terminal import Code, note
 from interventions.home import find_home
 from interventions.plaintext import one_line
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 def resume(
     name: options.TurnOrIntervention = "",
-    from_phase: options.FromPhase = None,
-    rerun_tools: options.RerunTools = False,
-    tools_done: options.ToolsDone = False,
-    edit: options.Edit = False,
+    from_phase: queue_options.FromPhase = None,
+    rerun_tools: queue_options.RerunTools = False,
+    tools_done: queue_options.ToolsDone = False,
+    edit: queue_options.Edit = False,
     note_text: options.NoteText = "",
-    grant: options.Grant = None,
+    grant: queue_options.Grant = None,
     by: options.By = None,
     interrupted: Annotated[
         bool, Option("--interrupted", help="The same as: unified-flow turns recover --all.")
