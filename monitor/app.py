@@ -33,8 +33,7 @@ from interventions.secrets.redaction import redact_text
 from interventions.settings import MonitorSettings
 from interventions.times import utc_now
 from monitor.core.app_state import AppState
-from monitor.core.snapshot import Clock, Snapshot
-from monitor.core.source import Source
+from monitor.core.source import Clock, Snapshot, Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
 from monitor.widgets.keys import hidden_key, key, keymap

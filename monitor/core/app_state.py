@@ -13,8 +13,7 @@ from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
 from interventions.retry.contract import StillOpenError
-from monitor.core.snapshot import Clock
-from monitor.core.source import Source
+from monitor.core.source import Clock, Source
 
 VIA = "monitor"
 Change = Callable[[Entry], Entry]

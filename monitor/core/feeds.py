@@ -23,8 +23,7 @@ from interventions.retry.contract import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import lines, parse_line
 from monitor.core.looked import Look
-from monitor.core.snapshot import Clock, Pulse
-from monitor.core.source import Source
+from monitor.core.source import Clock, Pulse, Source
 
 MOST_TURNS = 100
 MOST_LINES = 500

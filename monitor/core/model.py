@@ -19,11 +19,10 @@ from interventions.entry import (
 )
 from interventions.errors import QueryError
 from interventions.plaintext import one_line
-from interventions.times import to_text
 from interventions.view.groups import Group, grouped, is_new, last_news, other_words, single
 from interventions.view.query import Query, parse
 from monitor.core.looked import Look
-from monitor.core.snapshot import Snapshot
+from monitor.core.source import Snapshot
 
 
 class Sort(StrEnum):
@@ -69,11 +68,6 @@ class TriageModel:
         before = _critical_failures([*self.snapshot.open_entries, *held])
         now = _critical_failures(snapshot.open_entries)
         return [words for name, words in now.items() if name not in before]
-
-    @property
-    def look_now(self) -> Look:
-        """What a later visit should know of this one."""
-        return Look(to_text(self.snapshot.taken_at), frozenset(self.new))
 
     def update(self, snapshot: Snapshot) -> None:
         """The queue as it is now; while paused it is only counted."""

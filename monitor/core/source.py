@@ -1,17 +1,21 @@
-"""Where entries come from: a live queue, or an exported file. Reading only."""
+"""What the monitor shows at one moment, and where it comes from: a live queue, or an exported file.
+Reading only."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import cast
 
 from interventions.entry import Entry, Transition, complete, is_open, short_ids, similar
 from interventions.errors import CorruptQueueError, QueueError, StorageError
+from interventions.health import Health
 from interventions.home import lock_file, queue_file, state_folder
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
@@ -19,12 +23,70 @@ from interventions.storage.file_store import FileStore
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import QueueState, decode
 from interventions.times import utc_now
-from monitor.core.snapshot import Background, Clock, Snapshot, Trouble, TroubleKind
 
 _MOST_PAST = 20
 MOST_CLOSED = 2000
 # A change takes milliseconds, and between two of them the lock is free.
 _LOCKED_AFTER_S = 2.0
+
+Clock = Callable[[], datetime]
+
+
+class TroubleKind(StrEnum):
+    """Why there is no queue to show, or not all of it; each has its own words on the screen."""
+
+    FIRST_RUN = "first run"
+    VANISHED = "gone"
+    CORRUPT = "corrupt"
+    STORAGE = "unreadable"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """`what` is the matter and `todo` is what a person does about it."""
+
+    kind: TroubleKind
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`read_only` says why nothing can be changed, `locked` which process keeps the queue locked.
+    `of_all_states`: closed entries belong in the list too, as in an exported file."""
+
+    taken_at: datetime
+    entries: tuple[Entry, ...] = ()
+    health: Health | None = None
+    trouble: Trouble | None = None
+    read_only: str = ""
+    locked: str = ""
+    of_all_states: bool = False
+
+    @property
+    def open_entries(self) -> list[Entry]:
+        return [entry for entry in self.entries if is_open(entry)]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What the header says beside the queue: `failures` of the last hour in steps of it, how many
+    turns are interrupted, and by whom entries were closed since the person's last look."""
+
+    failures: Sequence[int] = ()
+    interrupted: int = 0
+    closed_by: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Background:
+    """What other files hold about one entry: past resolutions, who did what, and what has changed
+    since its turn stopped."""
+
+    past: tuple[Entry, ...] = ()
+    journal: tuple[Transition, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 class LiveSource:

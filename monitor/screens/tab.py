@@ -19,7 +19,7 @@ from monitor.core.feeds import Feed
 from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
-from monitor.core.snapshot import TroubleKind
+from monitor.core.source import TroubleKind
 from monitor.widgets.part import Part
 
 Found = TypeVar("Found")

@@ -18,12 +18,13 @@ from textual.content import Content
 from interventions.entry import Entry
 from interventions.errors import QueryError
 from interventions.health import Window
+from interventions.times import to_text
 from monitor.core import feeds
 from monitor.core.app_state import AppState
 from monitor.core.links import Place, Subject
 from monitor.core.looked import Look, read_look, since_last_look, write_look
 from monitor.core.model import Sort, TriageModel
-from monitor.core.snapshot import Pulse, Snapshot
+from monitor.core.source import Pulse, Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_actions import EntryScreen
 from monitor.screens.entry_tabs import HistoryTab, OpenTab, about_entry
@@ -92,7 +93,8 @@ class TriageScreen(EntryScreen):
 
     def on_unmount(self) -> None:
         if self.state.look is not None:
-            write_look(self.state.look, self.model.look_now)
+            seen_at = to_text(self.model.snapshot.taken_at)
+            write_look(self.state.look, Look(seen_at, frozenset(self.model.new)))
 
     # What is read beside the keys
 

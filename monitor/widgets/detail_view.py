@@ -22,8 +22,7 @@ from textual.widget import Widget
 from interventions.entry import Entry, is_open
 from interventions.errors import QueueError
 from monitor.core.feeds import changes_since
-from monitor.core.snapshot import Background
-from monitor.core.source import Source
+from monitor.core.source import Background, Source
 from monitor.widgets.entry_text import entry_parts
 from monitor.widgets.keys import READING
 from monitor.widgets.part import Part

@@ -20,7 +20,7 @@ from interventions.entry import Entry, short_id, turn_context
 from interventions.plaintext import clean, one_line
 from interventions.view.description import Kind, Section, describe, failed_since
 from interventions.view.ribbon import Phase, phases
-from monitor.core.snapshot import Background
+from monitor.core.source import Background
 from monitor.widgets.part import Part, beginning
 from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 

@@ -12,7 +12,7 @@ from interventions.health import Health
 from interventions.plaintext import one_line
 from interventions.times import short_duration
 from monitor.core.rows import short_number
-from monitor.core.snapshot import Pulse, Snapshot, TroubleKind
+from monitor.core.source import Pulse, Snapshot, TroubleKind
 from monitor.widgets.trends_view import SEVERITY_STYLES
 
 _MOST_LIMITS = 4

@@ -23,8 +23,7 @@ from interventions.view.query import parse
 from monitor.app import Monitor
 from monitor.core.feeds import Feed
 from monitor.core.model import Sort, TriageModel
-from monitor.core.snapshot import Snapshot
-from monitor.core.source import LiveSource
+from monitor.core.source import LiveSource, Snapshot
 from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import ConfirmForm

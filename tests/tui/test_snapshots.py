@@ -23,8 +23,7 @@ from interventions.home import error_log_folder, queue_file
 from interventions.retry.contract import LiveTurn
 from interventions.times import to_text
 from monitor.app import Monitor, screen_svg
-from monitor.core.snapshot import Background, Snapshot
-from monitor.core.source import LiveSource
+from monitor.core.source import Background, LiveSource, Snapshot
 from tests.tui.scene import NOW, fill, put, turn, until
 from tests.tui.seen import triage
 

@@ -11,7 +11,7 @@ from interventions.cli.entries import table
 from interventions.entry import Entry, complete
 from interventions.view.groups import Group, marks
 from monitor.core.model import TriageModel
-from monitor.core.snapshot import Snapshot
+from monitor.core.source import Snapshot
 from monitor.screens.entry_tabs import BADGES, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)

@@ -25,8 +25,7 @@ from interventions.home import (
 from interventions.recovery import recover
 from interventions.storage import file_store, jsonl
 from interventions.storage.file_store import FileStore
-from monitor.core.snapshot import TroubleKind
-from monitor.core.source import LiveSource
+from monitor.core.source import LiveSource, TroubleKind
 from tests.error_log import error_lines
 
 EMPTY = '{"version": 1, "interventions": [], "dropped": {}}'

@@ -20,7 +20,7 @@ from interventions.times import utc_now
 from interventions.view.groups import grouped, marks, other_failures, single, turns_of_others
 from interventions.view.query import parse
 from monitor.core.model import TriageModel
-from monitor.core.snapshot import Snapshot
+from monitor.core.source import Snapshot
 from monitor.screens.entry_tabs import OpenTab
 
 Run = Callable[..., Result]

@@ -9,7 +9,7 @@ from interventions.entry import Entry, complete
 from interventions.times import to_text
 from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel
-from monitor.core.snapshot import Snapshot
+from monitor.core.source import Snapshot
 from monitor.screens.entry_tabs import HistoryTab, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)

@@ -10,8 +10,7 @@ from typing import Any
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
 from monitor.core.feeds import LogTail, feed_reader
-from monitor.core.snapshot import TroubleKind
-from monitor.core.source import LiveSource
+from monitor.core.source import LiveSource, TroubleKind
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 CLOSED = {"created_at": "2026-01-01T00:00:00Z", "resolved_at": "2026-01-01T02:00:00Z"}
