@@ -77,9 +77,7 @@ async def resume_turn(
                     ledger, event.phase, services, by=request.by, observer=observer
                 )
             else:
-                async with refusals(services.turns, turn_id):
-                    await ledger.begin(event)
-                turn, error = await _run(flow, ledger, log)
+                turn, error = await _go_on(flow, ledger, event, log)
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
         await asyncio.to_thread(_resolve_late, services, before, request)
@@ -87,19 +85,20 @@ async def resume_turn(
     if fork is not None:
         async with await open_turn(services.turns, fork, observer) as ledger:
             try:
-                async with refusals(services.turns, fork):
-                    await ledger.begin(event)
+                turn, error = await _go_on(flow, ledger, event, log)
             except NotResumableError:
                 await ledger.lease.remove()
                 raise
-            turn, error = await _run(flow, ledger, log)
     return await asyncio.to_thread(_resolved, services, request, before, event, turn, error)
 
 
-async def _run(
-    flow: UnifiedFlow, ledger: Ledger, log: LogRequest | None
+async def _go_on(
+    flow: UnifiedFlow, ledger: Ledger, event: TurnResumed, log: LogRequest | None
 ) -> tuple[Turn, PhaseError | None]:
-    """The turn after its run, and the error with which it ended."""
+    """The turn after its run, and the error with which it ended. Raises NotResumableError if the
+    run cannot begin."""
+    async with refusals(flow.services.turns, ledger.turn.turn_id):
+        await ledger.begin(event)
     try:
         return await flow.resume(ledger, log), None
     except PhaseError as exc:
