@@ -39,8 +39,8 @@ def serve(services: Services) -> None:
     """
     settings = services.settings.serve
     alarms = Alarms()
-    json_lines = JsonLines(partial(alarms.count, "stdout"))
-    on_stdout = json_lines.attached() if settings.json_logs else nullcontext()
+    lost = partial(alarms.count, "stdout")
+    on_stdout = JsonLines(lost) if settings.json_logs else nullcontext()
     with alarms, logged(services.home), on_stdout:
         app = make_app(services, alarms)
         state: AppState = app.state.shared

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Self
 
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
@@ -19,7 +18,7 @@ from interventions.recovery import recover
 from interventions.secrets.redaction import redact_text
 from interventions.storage import jsonl
 from unified_flow.engine.services import Services
-from unified_flow.engine.telemetry.logs import LOGGERS, LineWriter
+from unified_flow.engine.telemetry.logs import LineHandler
 from unified_flow.errors import UnifiedFlowError
 from unified_flow.resume.retention import prune
 
@@ -31,26 +30,15 @@ FIRST_PRUNE_S = 600.0  # so that one which is started every night lets go of som
 QUIET_S = 10.0  # between two lines of one kind on stderr
 
 
-class Alarms(logging.Handler):
+class Alarms(LineHandler):
     """What the flow calls critical is something lost, or about to be: a line that no log took, a
     failure that the queue did not. It is counted, and a line on stderr at once; of one kind at most
     one in ten seconds, which says how many there were."""
 
     def __init__(self) -> None:
-        super().__init__(logging.CRITICAL)
+        super().__init__(2, partial(self.count, "stderr"), logging.CRITICAL)
         self.counts = Counter[str]()  # by the module that says so
         self._said: dict[str, tuple[float, int]] = {}  # when, and how many since
-
-    def __enter__(self) -> Self:
-        self._stderr = LineWriter(2, partial(self.count, "stderr"))
-        for each in LOGGERS:
-            each.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for each in LOGGERS:
-            each.removeHandler(self)
-        self._stderr.close()
 
     def emit(self, record: logging.LogRecord) -> None:
         kind, now = record.module, monotonic()
@@ -61,7 +49,7 @@ class Alarms(logging.Handler):
             return
         self._said[kind] = (now, 0)
         more = f" ({unsaid} more like the last one)" if unsaid else ""
-        self._stderr.put(f"critical: {one_line(redact_text(record.getMessage(), 1000))}{more}")
+        self.lines.put(f"critical: {one_line(redact_text(record.getMessage(), 1000))}{more}")
 
     def count(self, source: str) -> None:
         self.counts[source] += 1

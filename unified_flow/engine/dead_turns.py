@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 from interventions import InterventionQueue, InterventionRequest
@@ -67,14 +67,13 @@ async def _report(
 ) -> list[DeadTurn]:
     found: list[DeadTurn] = []
     held: dict[str, list[Ledger]] = defaultdict(list)
-    try:
+    async with AsyncExitStack() as leases:
         for turn_id in seen:
             with suppress(OSError, RetrievalError):  # it is run again, gone, or damaged
                 ledger = await Ledger.open(turns, turn_id)
+                leases.push_async_callback(ledger.lease.release)
                 if ledger.turn.turn_id and ledger.turn.status == "running":
                     held[_phase(ledger.turn)].append(ledger)
-                else:
-                    await ledger.lease.release()
         for phase, ledgers in held.items():
             dead = [ledger.turn for ledger in ledgers]
             reported = await asyncio.to_thread(_put, phase, dead, queue)
@@ -88,10 +87,6 @@ async def _report(
                     line = RequestLine.of_turn(ledger.turn)
                     failed = {"type": PROCESS_DIED, "intervention_id": intervention_id}
                     log.append(line.model_copy(update={"error": True, **failed}))
-    finally:
-        for ledgers in held.values():
-            for ledger in ledgers:
-                await ledger.lease.release()
     return found
 
 

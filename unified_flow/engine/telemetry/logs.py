@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from interventions.home import open_private
 from interventions.plaintext import one_line
@@ -154,13 +154,34 @@ def log_error(message: str, fields: dict[str, Any], error: BaseException | None)
         logger.error(message, extra=fields, exc_info=error)
 
 
-class JsonLines(logging.Handler):
+class LineHandler(logging.Handler):
+    """Puts `lines` on stdout (1) or stderr (2): of what the flow and the queue log while it is
+    entered."""
+
+    def __init__(self, descriptor: int, lose: Callable[[], object], level: int = 0) -> None:
+        super().__init__(level)
+        self._descriptor = descriptor
+        self._lose = lose
+
+    def __enter__(self) -> Self:
+        self.lines = LineWriter(self._descriptor, self._lose)
+        for each in LOGGERS:
+            each.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in LOGGERS:
+            each.removeHandler(self)
+        self.lines.close()
+
+
+class JsonLines(LineHandler):
     """A JSON object a line on stdout: warnings and worse, and what was answered to each request,
     with the fields that the record has (`service`, `status_code`, `request_id`, ...)."""
 
     def __init__(self, lose: Callable[[], object]) -> None:
-        super().__init__()
-        self._lose = lose
+        super().__init__(1, lose)
+        logging.getLogger(REQUESTS).setLevel(logging.INFO)
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or record.name == REQUESTS
@@ -175,20 +196,7 @@ class JsonLines(logging.Handler):
         }
         if record.exc_info and "traceback" not in line:
             line["traceback"] = logging.Formatter().formatException(record.exc_info)
-        self._stdout.put(json.dumps(redact(line), ensure_ascii=False, default=str))
-
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        self._stdout = LineWriter(1, self._lose)
-        for each in LOGGERS:
-            each.addHandler(self)
-        logging.getLogger(REQUESTS).setLevel(logging.INFO)
-        try:
-            yield
-        finally:
-            for each in LOGGERS:
-                each.removeHandler(self)
-            self._stdout.close()
+        self.lines.put(json.dumps(redact(line), ensure_ascii=False, default=str))
 
 
 class _PrivateFile(logging.Handler):
