@@ -127,7 +127,7 @@ def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 
 def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    waiting, _ = queue.failures.waiting()
+    waiting, _ = queue.store.waiting()
     if waiting:
         yield Finding(f"{waiting} failures wait in the emergency log", todo="interventions drain")
 

@@ -43,9 +43,7 @@ from interventions.plaintext import one_line
 from interventions.secrets.redaction import redact_text
 from interventions.settings import Limits, QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
-from interventions.storage.file_history import FileHistory
 from interventions.storage.file_store import store_at
-from interventions.storage.history import SqlHistory
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import Admission, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
@@ -96,8 +94,6 @@ class InterventionQueue:
             raise errors.ArgumentError(what, argument="lock_timeout_s")
         self.home, self.limits, self.lock_timeout_s = place, Limits(**limits), lock_timeout_s
         self.store: Store = store_at(place) if store is None else store
-        # What became of every failure: the logs of the home say it, unless the store does.
-        self.failures = self.store if isinstance(self.store, SqlHistory) else FileHistory(place)
 
     def put(self, request: InterventionRequest) -> Admission:
         """Admit one failure. What cannot be stored goes to the emergency log, else to stderr.
@@ -229,7 +225,7 @@ class InterventionQueue:
     def turns_needed(self) -> set[int]:
         """The turns that a failure waits with, in an open entry or in the emergency log."""
         # The log first, from which `drain` moves failures into entries.
-        return self.failures.waiting_turns() | turns_needed(self.entries())
+        return self.store.waiting_turns() | turns_needed(self.entries())
 
     def history(self, limit: int | None = None) -> list[Entry]:
         """The closed entries, those of the archive included, the latest first."""
@@ -273,7 +269,7 @@ class InterventionQueue:
         """Of this state, by default the present one."""
         state = state or self.store.read()
         figures = self.store.archived_figures({entry["id"] for entry in state.entries})
-        logged = self.failures.dropped_by_reason()
+        logged = self.store.dropped_by_reason()
         return health(state, figures, logged, self.limits, now or utc_now())
 
     def trends(self, window: Window, now: datetime | None = None) -> Trends:
@@ -281,12 +277,10 @@ class InterventionQueue:
         entries, now = self.store.read().entries, now or utc_now()
         since, own = window.since(now), {entry["id"] for entry in entries}
         archived = self.store.archived_figures(own, to_text(since))
-        failures = self.failures.failures_since(since, window.step)
+        failures = self.store.failures_since(since, window.step)
         found = trends(failures, archived, entries, window, now)
         for cause in found["causes"]:
-            cause["sample"] = one_line(
-                ": ".join(self.failures.latest_failure(cause["fingerprint"]))
-            )
+            cause["sample"] = one_line(": ".join(self.store.latest_failure(cause["fingerprint"])))
         return found
 
     def _find(self, current: Iterable[Entry], wanted: str) -> Entry:

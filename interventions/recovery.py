@@ -53,7 +53,7 @@ def recover(
         with queue.store.transaction(queue.lock_timeout_s, restoring=True) as work:
             _restore(work, queue, actor, result)
         return result
-    waiting, lines = queue.failures.waiting()
+    waiting, lines = queue.store.waiting()
     while batch := list(islice(lines, _AT_ONCE)):
         failures = [failure for line in batch if (failure := _failure_of(line)) is not None]
         result.unusable += len(batch) - len(failures)

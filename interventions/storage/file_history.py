@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from interventions import home as places
 from interventions.entry import Entry, Transition, complete
-from interventions.storage import history, jsonl
+from interventions.storage import jsonl, store
 from interventions.storage.queue_file import is_transition, reading
 
 _VERSION = 7
@@ -52,14 +52,15 @@ CREATE TABLE intervention_failures (
 );
 CREATE INDEX failure_holder ON intervention_failures (holder);
 CREATE INDEX failure_like ON intervention_failures (fingerprint, created);
-CREATE INDEX failure_dropped ON intervention_failures (reason) WHERE admission = 'dropped';
-CREATE INDEX failure_waiting ON intervention_failures (severity, created, place)
-    WHERE holder IS NULL
+CREATE INDEX failure_dropped ON intervention_failures (reason) WHERE admission = 'dropped'
 """
 _IS_KNOWN = (
     "SELECT EXISTS (SELECT 1 FROM intervention_archive WHERE id = ?)"
     " OR EXISTS (SELECT 1 FROM resolved WHERE fingerprint = ?)"
 )
+# What is there with that id goes, and what comes has another place.
+_ADD_ARCHIVED = store.ADD_ARCHIVED.replace("INSERT", "INSERT OR REPLACE")
+_ADD_FAILURE = store.ADD_FAILURE.replace("INSERT", "INSERT OR REPLACE")
 _BUSY_S = 30.0
 # A file that somebody emptied while another has it open is never free: then it is kept in memory.
 _OPENING_S = 1.0
@@ -72,10 +73,9 @@ _UNSTORABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError)  # by Python's 
 _Run = Callable[..., sqlite3.Cursor]
 
 
-class FileHistory(history.SqlHistory):
+class FileHistory(store.Store):
     """Every method raises StorageError if a file cannot be read."""
 
-    among = "IN (SELECT value FROM json_each(?))"
     begins = "{0} >= ?1 AND {0} < ?1 || char(1114111)"
     resolved = (
         "place IN (SELECT r.place FROM json_each(?) JOIN resolved r ON r.fingerprint = value)"
@@ -154,7 +154,7 @@ class FileHistory(history.SqlHistory):
 
     # Reading
 
-    def _rows(self, sql: str, *values: object, logs: str | None = "") -> history.Rows:
+    def _rows(self, sql: str, *values: object, logs: str | None = "") -> store.Rows:
         with reading(self._archive.parent):
             marks = self._marks(logs)
             if (sql, values) in self._index.unknown and marks == self._index.seen:
@@ -163,7 +163,7 @@ class FileHistory(history.SqlHistory):
 
     def _answer(
         self, sql: str, values: Iterable[object], marks: Mapping[Path, Mark | None]
-    ) -> history.Rows:
+    ) -> store.Rows:
         """Of the index, once it knows these files as they are now."""
         # It outlives the files that it was made of.
         if not (any(marks.values()) or self._index.path.exists()):
@@ -233,10 +233,9 @@ def _bound(values: Iterable[object]) -> list[object]:
 
 def _add_archived(run: _Run, record: dict[str, Any], where: str) -> None:
     entry = complete(record)
-    row = history.archive_row(entry)
+    row = store.archive_row(entry)
     name, closed_at, names = row[0], row[2], cast(list[str], row[-1])
-    run(history.FORGET_ARCHIVED, (name,))
-    place = run(history.ADD_ARCHIVED, _bound((*row, where))).lastrowid
+    place = run(_ADD_ARCHIVED, _bound((*row, where))).lastrowid
     for fingerprint in names:
         run("INSERT OR IGNORE INTO resolved VALUES (?, ?)", (fingerprint, place))
     run(
@@ -296,17 +295,16 @@ def _add_failure(run: _Run, line: dict[str, Any], where: str) -> None:
         run("INSERT OR IGNORE INTO acknowledged (id, open) VALUES (?, 1)", (holder,))
 
 
-_EMERGENCY_LOGS = str(places.error_log_folder(Path()) / history.EMERGENCY)
+_EMERGENCY_LOGS = str(places.error_log_folder(Path()) / store.EMERGENCY)
 
 
 def _add_failed(run: _Run, said: Mapping[str, Any], where: str | None) -> None:
     """What a log says first counts, and more than what the archive says."""
-    row = history.failure_row(said)
+    row = store.failure_row(said)
     sql = "SELECT holder, line FROM intervention_failures WHERE id = ?"
     holder, line = run(sql, row[:1]).fetchone() or (None, None)
     if line is None:
-        run("DELETE FROM intervention_failures WHERE id = ?", row[:1])
-        run(history.ADD_FAILURE, _bound((row[0], holder or row[1], *row[2:], where)))
+        run(_ADD_FAILURE, _bound((row[0], holder or row[1], *row[2:], where)))
 
 
 def _add_held(run: _Run, failure_id: str | None, holder: str | None) -> None:

@@ -1,17 +1,47 @@
-"""The queue's storage, narrow enough that a table of a database can stand in for the JSON file."""
+"""The queue's storage, narrow enough that tables of a database can stand in for its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, cast
 
-from interventions.entry import Entry, Transition, closed_at, is_open
+from interventions.entry import (
+    SEVERITIES,
+    Entry,
+    Transition,
+    closed_at,
+    complete,
+    fingerprints,
+    is_open,
+    severity_rank,
+    short_id,
+)
 from interventions.settings import Limits, RetentionSettings
-from interventions.storage.queue_file import LogLine, QueueState
-from interventions.times import from_text
+from interventions.storage.queue_file import LogLine, QueueState, TurnsByFailure
+from interventions.times import from_text, utc_now
+
+ADD_ARCHIVED = (
+    "INSERT INTO intervention_archive (id, short, closed_at, hours, regression, verified,"
+    " still_resolved, resolved, entry) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+ADD_FAILURE = (
+    "INSERT INTO intervention_failures (id, holder, admission, reason, severity, created, phase,"
+    " fingerprint, error_type, error_message, turns, line)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ONE = "SELECT entry FROM intervention_archive WHERE id = ?"
+_PAGE, _LAST = 250, 2**62
+_MOST_MESSAGE = 300  # characters: a sample for the trends
+# Those of the logs that hold what was dropped, for `logs`.
+EMERGENCY = "emergency_"
+Rows = list[tuple[Any, ...]]
 
 
 class AdmissionKind(StrEnum):
@@ -145,49 +175,228 @@ class PutResult:
 Admit = Callable[[Transaction, Entry, Limits, "Store"], PutResult]
 
 
-class Store(Protocol):
-    """Raises StorageError and its kinds, and nothing else of its own."""
+class Store:
+    """What keeps a queue. Raises StorageError and its kinds, and nothing else of its own.
 
+    What only grows, the archive, the journal and what became of every failure, is asked of three
+    tables, which SQLite has as the index of the files of a home (`file_history.py`) and PostgreSQL
+    as the records themselves. Their columns `entry` and `line` have a record, or say where it is
+    (`_records`); `place` is the order in which the rows came. Statements have `?` for a value,
+    which may be a list.
+    """
+
+    @abstractmethod
     def read(self) -> QueueState:
         """The last committed state; CorruptQueueError if it was lost. Takes no lock."""
 
+    @abstractmethod
     def stamp(self) -> object:
         """Cheap, and another one when `read` may answer something else."""
 
+    @abstractmethod
     def transaction(
         self, timeout_s: float, *, restoring: bool = False
     ) -> AbstractContextManager[Transaction]:
         """Exclusive among all threads and processes; LockTimeoutError after `timeout_s`, and
         CorruptQueueError if the state was lost, but for who restores it."""
 
+    @abstractmethod
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """`admit` one failure in a transaction, perhaps together with those of other waiters, and
         write it into the error log."""
 
+    @abstractmethod
+    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
+        """Let the archive go of what is not kept, and note it: how many."""
+
+    # How a database says that a column begins with a text, and that an archived entry was resolved
+    # with one of the fingerprints of a list.
+    begins: str
+    resolved: str
+
+    @abstractmethod
+    def _rows(self, sql: str, *values: object, logs: str | None = "") -> Rows:
+        """The answer. It lies in the archive alone if `logs` is None; else in that, the journal,
+        and the logs whose names begin so."""
+
+    @abstractmethod
+    def _records(self, kept: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Of `entry` or `line` in these rows; each is read when it is asked for."""
+
+    def _pages(
+        self, sql: str, *values: object, after: Sequence[object], logs: str | None = ""
+    ) -> Iterator[dict[str, Any]]:
+        """The records of the first column; the others say where the next page begins."""
+        while rows := self._rows(sql, *values, *after, _PAGE, logs=logs):
+            yield from self._records(row[0] for row in rows)
+            after = rows[-1][1:]
+
+    def _asked_by_put(self, failure: Entry) -> list[tuple[str, tuple[object, ...]]]:
+        """What `archived_one` and `archived_resolved` will be asked when it is put."""
+        resolved = ([failure["fingerprint"]], True, _LAST, _PAGE)
+        return [(_ONE, (failure["id"],)), (self._resolved(), resolved)]
+
+    # The archive
+
     def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id. The archive has the closed entries that had to leave the queue."""
+        rows = self._rows(_ONE, intervention_id, logs=None)
+        return next(_entries(self._records(row[0] for row in rows)), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
         """The ids that begin so, or whose random part does; not all of very many."""
+        sql = "SELECT id FROM intervention_archive WHERE {} LIMIT 100"
+        found: set[str] = set()
+        for column in ("id", "short"):
+            rows = self._rows(sql.format(self.begins.format(column)), beginning, logs=None)
+            found |= {name for (name,) in rows}
+        return sorted(found)
 
     def archived_closed(self) -> Iterator[Entry]:
         """All of the archive, the latest closed first, each read when it is asked for."""
+        sql = (
+            "SELECT entry, closed_at, place FROM intervention_archive"
+            " WHERE (closed_at, place) < (?, ?) ORDER BY closed_at DESC, place DESC LIMIT ?"
+        )
+        return _entries(self._pages(sql, after=(chr(0x10FFFF), 0), logs=None))
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         """Those with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
+        return _entries(
+            self._pages(self._resolved(), sorted(names), still, after=(_LAST,), logs=None)
+        )
+
+    def _resolved(self) -> str:
+        return (
+            f"SELECT entry, place FROM intervention_archive WHERE {self.resolved}"
+            " AND (still_resolved OR NOT ?) AND place < ? ORDER BY place DESC LIMIT ?"
+        )
 
     def archived_figures(
         self, without: Collection[str], closed_since: str = ""
     ) -> list[EntryFigures]:
         """Of every archived entry but those with these ids, and those closed before."""
+        sql = (
+            "SELECT hours, regression, closed_at, verified, id FROM intervention_archive"
+            " WHERE closed_at >= ?"
+        )
+        rows = self._rows(sql, closed_since, logs=None)
+        return [EntryFigures._make(row[:-1]) for row in rows if row[-1] not in without]
+
+    def closed_before(self, keep: RetentionSettings) -> str:
+        """What was closed before then is not kept; empty if all is."""
+        sql = "SELECT closed_at FROM intervention_archive ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
+        most = keep.archive_entries
+        rows = self._rows(sql, most - 1, logs=None) if most else []
+        return max([keep.archive_from(utc_now()), *(str(row[0]) for row in rows)])
+
+    # The journal
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         """Every transition, or those of one entry; the latest first."""
+        of_one, names = ("", []) if intervention_id is None else ("id = ? AND", [intervention_id])
+        sql = (
+            f"SELECT line, place FROM intervention_transitions WHERE {of_one} place < ?"
+            " ORDER BY place DESC LIMIT ?"
+        )
+        return cast(Iterator[Transition], self._pages(sql, *names, after=(_LAST,)))
+
+    # The failures
+
+    def dropped_by_reason(self) -> Counter[str]:
+        sql = (
+            "SELECT reason, count(*) FROM intervention_failures"
+            " WHERE admission = 'dropped' GROUP BY reason"
+        )
+        return Counter(dict(self._rows(sql, logs=EMERGENCY)))
+
+    def failures_since(self, moment: datetime, step: timedelta) -> list[FailureCount]:
+        # In whole seconds: SQLite and PostgreSQL round a fraction each in its own way.
+        sql = (
+            "SELECT (CAST(created AS bigint) - ?) / ?, severity, phase, fingerprint, admission,"
+            " count(*) FROM intervention_failures WHERE created >= ? GROUP BY 1, 2, 3, 4, 5"
+        )
+        since = moment.timestamp()
+        rows = self._rows(sql, int(since), int(step.total_seconds()), since)
+        return list(map(FailureCount._make, rows))
+
+    def latest_failure(self, fingerprint: str) -> tuple[str, str]:
+        """Error type and message of what was put last with this fingerprint."""
+        sql = (
+            "SELECT error_type, error_message FROM intervention_failures"
+            " WHERE fingerprint = ? ORDER BY created DESC LIMIT 1"
+        )
+        found = ((kind, said) for kind, said in self._rows(sql, fingerprint))
+        return next(found, ("unknown", ""))
+
+    def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
+        """How many failures were dropped and are in no entry, and their lines, the oldest critical
+        first; a line is read when it is asked for."""
+        sql = "SELECT count(*) FROM intervention_failures WHERE holder IS NULL"
+        count = sum(number for (number,) in self._rows(sql, logs=EMERGENCY))
+        sql = (
+            "SELECT line, severity, created, place FROM intervention_failures WHERE holder IS NULL"
+            " AND (severity, created, place) > (?, ?, ?) ORDER BY 2, 3, 4 LIMIT ?"
+        )
+        return count, self._pages(sql, after=(-1, 0, 0), logs=EMERGENCY)
+
+    def waiting_turns(self) -> set[int]:
+        """The turns that the failures in `waiting` have stopped."""
+        sql = "SELECT CAST(turns AS text) FROM intervention_failures WHERE holder IS NULL"
+        rows = self._rows(sql, logs=EMERGENCY)
+        return {turn for (turns,) in rows for turn in _numbers(turns)}
+
+    def turns_by_failure(self, intervention_id: str) -> TurnsByFailure:
+        """Of each failure that this entry holds, the oldest first."""
+        sql = (
+            "SELECT fingerprint, CAST(turns AS text) FROM intervention_failures"
+            " WHERE holder = ? AND turns IS NOT NULL ORDER BY place"
+        )
+        return [(name, _numbers(turns)) for name, turns in self._rows(sql, intervention_id)]
 
     def holder(self, failure_id: str) -> str | None:
-        """The id of the entry that has a failure which the logs call dropped, as far as the logs,
-        the journal and the archive know."""
+        """The id of the entry that has a failure which a log calls dropped, as far as is known."""
+        sql = (
+            "SELECT holder FROM intervention_failures WHERE id = ? AND holder IS NOT NULL"
+            " UNION ALL SELECT id FROM intervention_archive WHERE id = ?"
+        )
+        return next((str(name) for (name,) in self._rows(sql, failure_id, failure_id)), None)
 
-    def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
-        """Let the archive go of what is not kept, and note it: how many."""
+
+def archive_row(entry: Entry) -> tuple[object, ...]:
+    """The values of ADD_ARCHIVED but for the last one."""
+    figures = figures_of(entry)
+    return (
+        *(entry["id"], short_id(entry["id"]), figures.closed_at, figures.hours_to_resolve),
+        *(figures.regression, figures.verified, bool(entry["resolved_at"])),
+        sorted(fingerprints(entry, resolved=True)),
+    )
+
+
+def failure_row(line: Mapping[str, Any]) -> tuple[object, ...]:
+    """The values of ADD_FAILURE but for the last one, of a line of a log. Without a time it comes
+    last, and is in no window of one."""
+    created = 0.0
+    with suppress(ValueError, TypeError):
+        created = from_text(line.get("created_at") or "").timestamp()
+    rank = severity_rank(line.get("severity")) if created else len(SEVERITIES)
+    texts = [str(line.get(name) or "") for name in ("phase", "fingerprint", "error_type")]
+    message = str(line.get("error_message") or "")[:_MOST_MESSAGE]
+    turns = (line.get("turn_id"), *(line.get("turns") or ()))
+    return (
+        *(line["id"], line.get("intervention_id") or None, line["admission"]),
+        *(line.get("reason") or "unknown", rank, created, *texts, message),
+        sorted({turn for turn in turns if isinstance(turn, int) and turn}),
+    )
+
+
+def _entries(records: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    for record in records:
+        with suppress(ValueError):  # another program has been at it
+            yield complete(record)
+
+
+def _numbers(written: str) -> list[int]:
+    """Of a list as either database writes it."""
+    return list(map(int, re.findall(r"-?\d+", written)))

@@ -72,7 +72,7 @@ def test_all_that_a_home_has_is_in_the_database_then(
     assert there.entries() == here.entries()
     assert there.history() == here.history()
     assert there.health() == here.health()
-    assert there.failures.waiting()[0] == 1
+    assert there.store.waiting()[0] == 1
     assert there.turns_needed() == here.turns_needed() == {2, 3, 4}
     with closing(session_store(source)) as alone:
         together = session_store(shared_home)

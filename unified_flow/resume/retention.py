@@ -85,7 +85,7 @@ def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> l
     """Those that are too old, or beyond what all may take: not today's, nor those from which an
     open failure could be restored, nor emergency logs while a failure waits there."""
     paths = [*error_log_folder(queue.home).glob("????-??-??.jsonl"), *QueryLog(queue.home).aside()]
-    if not queue.failures.waiting()[0]:
+    if not queue.store.waiting()[0]:
         paths += error_log_folder(queue.home).glob("emergency_????-??-??.jsonl")
     logs = sorted((path.stem[-10:], path.stat().st_size, path) for path in paths)
     beyond = sum(size for _, size, _ in logs) - keep.logs_mb * MB if keep.logs_mb else 0

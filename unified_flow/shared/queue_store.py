@@ -23,9 +23,9 @@ from psycopg import Cursor
 from interventions.entry import Entry, Transition, complete
 from interventions.errors import JoinedPutError, LockTimeoutError, StorageError
 from interventions.settings import Limits, RetentionSettings
-from interventions.storage import history
+from interventions.storage import store
 from interventions.storage.error_log import log_failures, log_line
-from interventions.storage.file_history import FileHistory
+from interventions.storage.file_store import FileStore
 from interventions.storage.jsonl import decode
 from interventions.storage.queue_file import QueueState, shortened, with_all_turns
 from interventions.storage.store import Admit, PutResult, Transaction
@@ -53,10 +53,10 @@ SELECT set_config('lock_timeout', %s, true),
 """
 
 
-class QueueStore(history.SqlHistory):
+class QueueStore(store.Store):
     """`home` has this machine's error logs."""
 
-    among, begins, resolved = "= ANY (?)", "starts_with({}, ?)", "resolved && ?"
+    begins, resolved = "starts_with({}, ?)", "resolved && ?"
 
     def __init__(self, home: Path, database: Database | None = None) -> None:
         self._home = home
@@ -101,7 +101,7 @@ class QueueStore(history.SqlHistory):
     def _note_change(self, payload: str | None) -> None:
         self._changes += 1
 
-    def _rows(self, sql: str, *values: object, logs: str | None = "") -> history.Rows:
+    def _rows(self, sql: str, *values: object, logs: str | None = "") -> store.Rows:
         ahead: dict[str, Cursor[Any]] = getattr(self._thread, "ahead", {})
         with self._reading() as connection:
             cursor = ahead.pop(f"{sql} {values}", None) or _asked(connection, sql, values)
@@ -121,8 +121,8 @@ class QueueStore(history.SqlHistory):
     def _gather(self) -> None:
         """Bring what waits in this machine's emergency log, and came there while the database was
         away, to where every machine sees it. The files stay as they are."""
-        if lines := list(FileHistory(self._home).waiting()[1]):
-            sql = f"SELECT id FROM intervention_failures WHERE id {self.among}"
+        if lines := list(FileStore(self._home).waiting()[1]):
+            sql = "SELECT id FROM intervention_failures WHERE id = ANY (?)"
             with self._reading() as connection:
                 names = [str(line.get("id")) for line in lines]
                 known = {name for (name,) in _asked(connection, sql, [names])}
@@ -281,10 +281,10 @@ def _add(connection: Connection, sql: str, rows: Iterable[Iterable[object]]) -> 
 def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> None:
     """Lines of the logs; one that was dropped stays whole until it is drained."""
     sql = (
-        f"{history.ADD_FAILURE} ON CONFLICT (id) DO UPDATE SET"
+        f"{store.ADD_FAILURE} ON CONFLICT (id) DO UPDATE SET"
         " holder = coalesce(intervention_failures.holder, EXCLUDED.holder)"
     )
-    rows = ((history.failure_row(line), line) for line in lines)
+    rows = ((store.failure_row(line), line) for line in lines)
     _add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
 
 
@@ -297,6 +297,6 @@ def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None
 
 def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
     """The last record of an id counts, and is the latest."""
-    rows = [(*history.archive_row(entry), encoded(entry)) for entry in entries]
-    _add(connection, history.FORGET_ARCHIVED, [row[:1] for row in rows])
-    _add(connection, history.ADD_ARCHIVED, rows)
+    rows = [(*store.archive_row(entry), encoded(entry)) for entry in entries]
+    _add(connection, "DELETE FROM intervention_archive WHERE id = ?", [row[:1] for row in rows])
+    _add(connection, store.ADD_ARCHIVED, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 
 from interventions.entry import (
@@ -18,6 +19,7 @@ from interventions.entry import (
 )
 from interventions.errors import LockTimeoutError
 from interventions.settings import Limits
+from interventions.storage.file_history import FileHistory
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admit,
@@ -28,13 +30,15 @@ from interventions.storage.store import (
 )
 
 
-class MemoryStore:
-    """Shared by the threads of one process; gone with it."""
+class MemoryStore(FileHistory):
+    """Shared by the threads of one process; gone with it. What was dropped the logs of the home
+    say."""
 
-    def __init__(self, state: QueueState | None = None) -> None:
-        self._state = state or QueueState()
-        self._archive: dict[str, Entry] = {}
-        self._journal: list[Transition] = []
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self._state = QueueState()
+        self._archived: dict[str, Entry] = {}
+        self._noted: list[Transition] = []
         self._lock = Lock()
 
     def read(self) -> QueueState:
@@ -47,10 +51,10 @@ class MemoryStore:
         try:
             work = Transaction(self._state)
             yield work
-            self._journal += copy.deepcopy(work.to_journal)
+            self._noted += copy.deepcopy(work.to_journal)
             for entry in work.to_archive:
-                self._archive.pop(entry["id"], None)
-                self._archive[entry["id"]] = copy.deepcopy(entry)
+                self._archived.pop(entry["id"], None)
+                self._archived[entry["id"]] = copy.deepcopy(entry)
             self._state = QueueState(
                 tuple(complete(entry) for entry in work.state.entries),
                 dict(work.state.dropped),
@@ -65,18 +69,18 @@ class MemoryStore:
             return admit(work, failure, limits, self)
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        return self._archive.get(intervention_id)
+        return self._archived.get(intervention_id)
 
     def archived_ids(self, beginning: str) -> list[str]:
-        names = sorted(self._archive)
+        names = sorted(self._archived)
         return [n for n in names if n.startswith(beginning) or short_id(n).startswith(beginning)]
 
     def archived_closed(self) -> Iterator[Entry]:
-        yield from sorted(self._archive.values(), key=closed_at, reverse=True)
+        yield from sorted(self._archived.values(), key=closed_at, reverse=True)
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         wanted = set(names)
-        for entry in reversed(self._archive.values()):
+        for entry in reversed(self._archived.values()):
             if wanted & fingerprints(entry) and (
                 entry["resolved_at"] if still else was_resolved(entry)
             ):
@@ -85,14 +89,14 @@ class MemoryStore:
     def archived_figures(
         self, without: Collection[str], closed_since: str = ""
     ) -> list[EntryFigures]:
-        found = [entry for name, entry in self._archive.items() if name not in without]
+        found = [entry for name, entry in self._archived.items() if name not in without]
         return [figures_of(entry) for entry in found if closed_at(entry) >= closed_since]
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
-        for line in reversed(self._journal):
+        for line in reversed(self._noted):
             if intervention_id is None or line.get("id") == intervention_id:
                 yield line
 
     def holder(self, failure_id: str) -> str | None:
-        found = (line["id"] for line in self._journal if line.get("failure_id") == failure_id)
+        found = (line["id"] for line in self._noted if line.get("failure_id") == failure_id)
         return next(found, None)

@@ -57,7 +57,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.occurrences = 0
 
     def store(self) -> Any:
-        return MemoryStore()
+        return MemoryStore(self.home)
 
     def teardown(self) -> None:
         self.folder.cleanup()
@@ -188,7 +188,7 @@ class PostgresQueueMachine(QueueMachine):
                 "SELECT admission, count(*) FROM intervention_failures GROUP BY 1"
             ).fetchall()
         assert dict(rows) == {kind: n for kind, n in self.kinds.items() if n}
-        waiting, lines = self.queue.failures.waiting()
+        waiting, lines = self.queue.store.waiting()
         assert waiting == len(list(lines)) == self.kinds["dropped"]
 
 

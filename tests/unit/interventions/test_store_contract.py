@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest, home: Path) -> Iterator[Store]:
         with closing(Database(request.getfixturevalue("database_url"), "it")) as database:
             yield QueueStore(home, database)
     else:
-        yield FileStore(home) if request.param == "file" else MemoryStore()
+        yield FileStore(home) if request.param == "file" else MemoryStore(home)
 
 
 @pytest.fixture
