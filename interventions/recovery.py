@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from interventions.admission.decision import count_onto
@@ -82,10 +83,11 @@ def _restore(work: Transaction, queue: InterventionQueue, actor: Actor, result: 
         archived = files.archived_one(name)
         journal = list(files.journal(name))[::-1]
         entry = rebuilt(name, archived, files.failures_of(name), journal)
-        if entry is None and name not in found:
+        known = [one for one in (found.get(name), entry) if one is not None]
+        if known:
+            found[name] = max(known, key=itemgetter("version", "occurrences"))
+        else:
             result.given_up.append(name)
-        elif entry is not None and _age(entry) > _age(found.get(name)):
-            found[name] = entry
     for name in list(found):
         archived = files.archived_one(name)
         if name in present or (archived and archived["version"] >= found[name]["version"]):
@@ -135,8 +137,3 @@ def _failure_of(line: dict[str, Any]) -> Entry | None:
     except ValueError:
         return None
     return failure if failure["fingerprint"] else None
-
-
-def _age(entry: Entry | None) -> tuple[int, int]:
-    """Later is more."""
-    return (entry["version"], entry["occurrences"]) if entry else (0, 0)

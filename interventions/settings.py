@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from interventions.entry import MOST
 from interventions.errors import ArgumentError, SettingsError, expect
 from interventions.home import PROJECT_FILE, settings_files
-from interventions.times import earlier, to_text
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -70,11 +68,6 @@ class RetentionSettings:
     sessions_days: float = described(0.0, "days that a session stays after its last answer")
     logs_days: float = described(0.0, "days that error logs and the query log stay")
     logs_mb: float = described(0.0, "MB that those logs take at most; the oldest days go")
-
-    def archive_from(self, now: datetime) -> str:
-        """What was closed before then goes from the archive; empty if it stays."""
-        days = timedelta(days=self.archive_days)
-        return to_text(earlier(now, days)) if days else ""
 
 
 @dataclass(frozen=True)

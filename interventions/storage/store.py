@@ -25,7 +25,7 @@ from interventions.entry import (
 )
 from interventions.settings import Limits, RetentionSettings
 from interventions.storage.queue_file import LogLine, QueueState, TurnsByFailure
-from interventions.times import from_text, utc_now
+from interventions.times import earlier, from_text, to_text, utc_now
 
 ADD_ARCHIVED = (
     "INSERT INTO intervention_archive (id, short, closed_at, hours, regression, verified,"
@@ -287,9 +287,10 @@ class Store:
     def closed_before(self, keep: RetentionSettings) -> str:
         """What was closed before then is not kept; empty if all is."""
         sql = "SELECT closed_at FROM intervention_archive ORDER BY closed_at DESC LIMIT 1 OFFSET ?"
-        most = keep.archive_entries
+        most, days = keep.archive_entries, timedelta(days=keep.archive_days)
         rows = self._rows(sql, most - 1, logs=None) if most else []
-        return max([keep.archive_from(utc_now()), *(str(row[0]) for row in rows)])
+        by_age = to_text(earlier(utc_now(), days)) if days else ""
+        return max([by_age, *(str(row[0]) for row in rows)])
 
     # The journal
 
