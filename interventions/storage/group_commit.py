@@ -42,13 +42,11 @@ class Letter:
     def __init__(self, home: Path, failure: Entry, limits: Limits) -> None:
         self._home, self._failure, self._limits = home, failure, limits
         self._path: Path | None = None
-        self._asked = False
-        self._since = ""
+        self._since = ""  # the day on which it was left, or could not be
 
     def poll(self) -> bool:
         """`is_answered`; asked for the first time, it leaves the letter."""
-        if not self._asked:
-            self._asked = True
+        if not self._since:
             self.post()
         return self.is_answered()
 
