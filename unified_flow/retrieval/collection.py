@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -95,10 +94,7 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
         where = reader.scope.restriction
         found = [discover(root, left_out) for root in folders_of(roots)]
         skipped = Counter(reason for each in found for _, reason in each.skipped)
-
-        def rows(sql: str) -> sqlite3.Cursor:
-            return reader.connection.execute(sql)
-
+        rows = reader.connection.execute
         files, newest = rows(
             f"SELECT count(*), max(read_at) FROM file WHERE skipped IS NULL {where}"
         ).fetchone()

@@ -295,11 +295,8 @@ class Documents:
 
     def statistics(self) -> Statistics:
         """Of the index as it is. Raises RetrievalError."""
-        index = self.index.within(self.roots) if self.roots else self.index
-        try:
+        with self.index.within(self.roots) if self.roots else self.index as index:
             return statistics(index, self._options.exclude)
-        finally:
-            index.close()
 
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None

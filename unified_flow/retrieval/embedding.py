@@ -33,22 +33,20 @@ class Embedder:
         name: str,
         timeout_s: float,
         batch: int,
-        *,
-        client: ServerClient | None = None,
-        local: LocalServer | None = None,
+        server: ServerClient | LocalServer,
     ) -> None:
         self.name = name
         self.batch = batch
         self._shown = f"the embedding model {name}"
         self._timeout_s = timeout_s
-        self._client = client
-        self._local = local
+        self._client = server if isinstance(server, ServerClient) else None
+        self._local = server if isinstance(server, LocalServer) else None
 
     @classmethod
     def at(cls, base_url: str, model: str, api_key: str | None, timeout_s: float) -> Embedder:
         """`POST {base_url}/embeddings`."""
         client = ServerClient(base_url, f"the embedding model {model}", api_key=api_key)
-        return cls(model, timeout_s, BATCH, client=client)
+        return cls(model, timeout_s, BATCH, client)
 
     @classmethod
     def of_file(cls, path: Path, *, start_timeout_s: float, timeout_s: float) -> Embedder:
@@ -56,7 +54,7 @@ class Embedder:
         local = LocalServer(
             path, context_tokens=2048, start_timeout_s=start_timeout_s, embedding=True
         )
-        return cls(_file_and_size(path), timeout_s, LOCAL_BATCH, local=local)
+        return cls(_file_and_size(path), timeout_s, LOCAL_BATCH, local)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """A vector for each text, in their order, all of one length. Raises RetrievalError."""

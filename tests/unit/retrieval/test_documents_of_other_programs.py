@@ -20,8 +20,7 @@ from tests.office import write_pdf, write_scan
 from unified_flow.config.tables import DocumentSettings
 from unified_flow.lib.sandbox.parent import Converter
 from unified_flow.retrieval.collection import statistics
-from unified_flow.retrieval.formats import ocr as ocr_module
-from unified_flow.retrieval.formats import table
+from unified_flow.retrieval.formats import document, table
 from unified_flow.retrieval.formats.document import converter_of, lines_of
 from unified_flow.retrieval.index import Index
 from unified_flow.retrieval.index_update import UpdateOptions
@@ -165,7 +164,7 @@ def test_ocr_that_fails_costs_its_pages_alone(
 ) -> None:
     write_scan(shelf / "contract.pdf", 2, "The rent is nine crowns.")
     if "sleep" in code:
-        monkeypatch.setattr(ocr_module, "TIMEOUT_S", 0.5)
+        monkeypatch.setattr(document, "OCR_TIMEOUT_S", 0.5)
     report = index.update([shelf], UpdateOptions(reading=DocumentSettings(ocr=ocr(tmp_path, code))))
     assert report.unread[0][1] == f"2 of 3 pages hold no text: scanned? ({why})"
     assert index.search("rent")[0].page == 3

@@ -7,7 +7,13 @@ reason for a person, and imports its library late (the extra `documents`; EPUB n
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -33,9 +39,12 @@ from unified_flow.retrieval.formats import (
 )
 from unified_flow.retrieval.formats.chunk import Chunk, chunks
 from unified_flow.retrieval.formats.encoding import decode
-from unified_flow.retrieval.formats.ocr import ocr_pages
 
 MAX_BYTES = 16 * 1024 * 1024
+OCR_MAX_BYTES = 32 * 1024 * 1024
+OCR_TIMEOUT_S = 300.0  # for one document
+# All that the command of OCR gets of the environment: no key or token of the flow.
+_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "PATH", "TESSDATA_PREFIX", "TMPDIR")
 NEEDS_EXTRA = " files need an extra: "
 
 _SECTIONS: dict[str, Callable[[str], Iterator[Section]]] = {
@@ -159,7 +168,7 @@ def converted(
     sections, trouble = converter.convert(converter_of(extension), data), ""
     if ocr is not None and any(each.is_picture for each in sections):
         try:
-            pages, trouble = ocr_pages(ocr, data, extension), " (OCR finds none)"
+            pages, trouble = _ocr_pages(ocr, data, extension), " (OCR finds none)"
         except UnusableError as exc:
             pages, trouble = [], f" ({exc})"
         sections = [_with_text(each, pages) if each.is_picture else each for each in sections]
@@ -168,6 +177,35 @@ def converted(
         count = len({each.page for each in sections})
         unread.append(f"{pictures} of {count} pages hold no text: scanned?{trouble}")
     return sections, "; ".join(unread) or None
+
+
+def _ocr_pages(command: str, data: bytes, extension: str) -> list[str]:
+    """What the command prints, in UTF-8, divided at form feeds as OCR programs do between pages.
+    `{file}` in it stands for a copy of the document; no shell reads it. Raises UnusableError."""
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    nothing = subprocess.DEVNULL
+    with tempfile.TemporaryFile() as printed, tempfile.NamedTemporaryFile(suffix=extension) as copy:
+        copy.write(data)
+        copy.flush()
+        try:
+            words = [word.replace("{file}", copy.name) for word in shlex.split(command)]
+            process = subprocess.Popen(
+                words, stdin=nothing, stdout=printed, stderr=nothing, env=kept, process_group=0
+            )
+            try:
+                status = process.wait(OCR_TIMEOUT_S)
+            finally:
+                with suppress(ProcessLookupError):  # what it started ends with it
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        except (OSError, ValueError) as exc:
+            raise UnusableError(f"OCR cannot be started: {exc}") from exc
+        except subprocess.TimeoutExpired as exc:
+            raise UnusableError(f"OCR took more than {OCR_TIMEOUT_S:g} s") from exc
+        if status:
+            raise UnusableError(f"OCR ended with status {status}")
+        printed.seek(0)
+        return printed.read(OCR_MAX_BYTES).decode("utf-8", "replace").split("\f")
 
 
 def _with_text(each: Section, pages: list[str]) -> Section:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import IPv4Address, IPv6Address
-
-Address = IPv4Address | IPv6Address
-MAX_CHARS = 16 * 1024 * 1024  # of the text of a page, whatever kind of page
 
 
 @dataclass(frozen=True)

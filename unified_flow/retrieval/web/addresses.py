@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from unified_flow.config.allowed_addresses import Allowed, named
-from unified_flow.retrieval.web import Address
 
+Address = IPv4Address | IPv6Address
 # Public by its number, and yet answered by the machine's own cloud host.
 _CLOUD = {IPv4Address("168.63.129.16")}
 # What some versions of `ipaddress` still take for global.

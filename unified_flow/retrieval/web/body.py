@@ -23,12 +23,12 @@ from unified_flow.retrieval.formats.document import (
     missing_library,
 )
 from unified_flow.retrieval.formats.encoding import decode, unpacked
-from unified_flow.retrieval.web import MAX_CHARS
 from unified_flow.retrieval.web.walls import shape_of
 
 ACCEPT_ENCODING = "gzip"
 NAME_A_SMALLER_PAGE = "Name a smaller page, or raise research.max_bytes."
 MAX_TITLE = 500
+MAX_CHARS = 16 * 1024 * 1024  # of the text of a page, whatever kind of page
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset(

@@ -29,8 +29,8 @@ from unified_flow.errors import (
     PageUnusableError,
 )
 from unified_flow.lib.threads import in_daemon_thread
-from unified_flow.retrieval.web import Address, Page
-from unified_flow.retrieval.web.addresses import allowed_addresses, port_is_allowed
+from unified_flow.retrieval.web import Page
+from unified_flow.retrieval.web.addresses import Address, allowed_addresses, port_is_allowed
 from unified_flow.retrieval.web.body import (
     ACCEPT_ENCODING,
     NAME_A_SMALLER_PAGE,
