@@ -124,8 +124,8 @@ async def page_text(
     if media.is_text:
         text = decoded(url, body, media.charset)
     else:
-        parts = await _converted(_converter_of(url, media), url, body, timeout_s)
-        text = "\n".join(lines_of(parts))
+        sections = await _converted(_converter_of(url, media), url, body, timeout_s)
+        text = "\n".join(lines_of(sections))
     if len(text) > MAX_CHARS:
         raise PageUnusableError(
             f"{url} cannot be read: it is more text than any page holds", url=url
