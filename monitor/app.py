@@ -206,7 +206,6 @@ class Monitor(App[None]):
 def first_screen(app: App[Any]) -> str:
     """As wide and high as the terminal or as COLUMNS and LINES say; 100 by 30 in a pipe. Empty when
     the application failed; it has shown why, and its `return_code` is not 0."""
-    columns, lines = shutil.get_terminal_size((100, 30))
     shown = ""
 
     async def read_and_exit(pilot: Pilot[Any]) -> None:
@@ -216,7 +215,7 @@ def first_screen(app: App[Any]) -> str:
             shown = f"{screen_text(app)}\n"
             app.exit()
 
-    app.run(headless=True, size=(columns, lines), auto_pilot=read_and_exit)
+    app.run(headless=True, size=shutil.get_terminal_size((100, 30)), auto_pilot=read_and_exit)
     return "" if app.return_code else shown
 
 

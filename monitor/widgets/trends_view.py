@@ -90,10 +90,8 @@ def _title(found: Trends) -> Content:
 def _times(found: Trends, cells: int) -> str:
     """UTC, as everywhere in the files; days where a step is long."""
     since, step = from_text(found["since"]), timedelta(minutes=found["step_minutes"])
-    words, every = "", 1
+    words, every = "", ceil(len("00:00  ") / cells)
     form = "%H:%M" if step <= timedelta(hours=1) else "%d %b"
-    while every * cells < len("00:00") + 2:
-        every += 1
     if step == timedelta(hours=6):
         every = 4 * -(-every // 4)  # whole days
     for number in range(0, len(found["by_severity"]["critical"]), every):
