@@ -72,7 +72,7 @@ lock_file = _at(STATE_FOLDER, "intervention_queue.json.lock")
 letters_folder = _at(STATE_FOLDER, "intervention_queue.letters")
 archive_file = _at(STATE_FOLDER, "intervention_archive.jsonl")
 transitions_file = _at(STATE_FOLDER, "intervention_transitions.jsonl")
-# What `storage.history` derives from the archive, the journal and the logs.
+# What `storage.file_history` derives from the archive, the journal and the logs.
 history_index = _at(STATE_FOLDER, "intervention_history.sqlite")
 # What was seen when nothing of the queue was lost (`storage.queue_file`).
 checked_file = _at(STATE_FOLDER, "intervention_queue.checked")
