@@ -123,6 +123,14 @@ def test_a_client_that_guesses_the_triage_token_is_slowed_down(tmp_path: Path) -
         assert service.ask().status_code == 200
 
 
+def test_a_newline_behind_a_path_opens_nothing(guarded: Service) -> None:
+    for path in ("/interventions", "/rules", "/decisions", "/metrics", "/query/stream?question=x"):
+        name, _, query = path.partition("?")
+        for headers in ({}, bearer(CLIENT)):
+            answer = guarded.http.get(f"{name}%0A?{query}", headers=headers)
+            assert answer.status_code == 404, path
+
+
 def test_a_session_key_that_lost_its_end_is_not_used(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "shared_state").mkdir(parents=True)

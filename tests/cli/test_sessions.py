@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -75,15 +77,35 @@ def test_an_export_replaces_a_file_only_if_told_to(spoken: Path, tmp_path: Path)
     target = tmp_path / "mine.md"
     target.write_text("my own words")
     refused = run(spoken, "export", "ros", "-o", str(target), code=2)
-    assert "File exists" in refused.stderr
+    assert "is there already" in refused.stderr
+    assert "--force" in refused.stderr
     assert target.read_text() == "my own words"
     run(spoken, "export", "ros", "-o", str(target), "--force")
     assert target.read_text().startswith("# Session ros")
     assert target.stat().st_mode & 0o777 == 0o600
-    for wrong, why in ((tmp_path, "Is a directory"), (tmp_path / "no" / "x.md", "No such file")):
+    for wrong, why in ((tmp_path, "is there already"), (tmp_path / "no" / "x.md", "No such file")):
         forced = ("export", "ros", "--force", "-o", str(wrong))
         assert why in run(spoken, *forced, code=2).stderr
     assert [path.name for path in tmp_path.glob("*.md")] == ["mine.md"]
+
+
+@pytest.mark.parametrize("force", [["--force"], []])
+def test_a_full_disk_leaves_the_file_that_was_there(
+    spoken: Path, tmp_path: Path, force: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "mine.md"
+    if force:
+        target.write_text("my own words")
+    left = list(tmp_path.iterdir())
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = run(spoken, "export", "ros", "-o", str(target), *force, code=2)
+    assert "No space left on device" in done.stderr
+    assert list(tmp_path.iterdir()) == left
+    assert not force or target.read_text() == "my own words"
 
 
 def test_a_deleted_session_is_gone_but_for_what_an_open_intervention_needs(spoken: Path) -> None:

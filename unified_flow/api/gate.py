@@ -131,6 +131,8 @@ class Gate:
         authorization = headers.get("authorization", "")
         exchange.caller = self.tokens.client.client_of(authorization)
         path = exchange.path
+        if path.endswith("\n"):  # a route's `$` also matches before it, and no path here does
+            return problems.of_status(HTTPStatus.NOT_FOUND)
         if needs_triage(path) and not self.tokens.triage.is_set:
             return problems.of_status(HTTPStatus.FORBIDDEN)
         if path not in OPEN_PATHS and not self.tokens.allows(authorization, path):

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from interventions.cli.terminal import confirm, note, say
 from interventions.errors import NotFoundError
-from interventions.home import find_home
+from interventions.home import find_home, replace_private
 from interventions.plaintext import clean
 from interventions.secrets.redaction import WHOLE, redact, redact_for_asker, redact_text
 from unified_flow.cli import options
@@ -91,7 +91,7 @@ def export_session(
     unified-flow sessions export ros -o ros.md
     unified-flow sessions export last --json --output last.json
     """
-    from interventions.export import write_private
+    from unified_flow.errors import InputError
     from unified_flow.turns.sessions.transcript import markdown
 
     found = _known_session(session, home)
@@ -102,9 +102,10 @@ def export_session(
     if output is None:
         say(text.rstrip())
         return
-    if force:
-        output.unlink(missing_ok=True)
-    write_private(output, clean(text.rstrip()), replace=False)
+    if output.exists() and not (force and output.is_file()):
+        raise InputError(f"{output} is there already", hint="name another; --force replaces a file")
+    folder = output.parent.resolve(strict=True)
+    replace_private(folder / output.name, clean(text.rstrip()) + "\n")
     note(f"wrote {output}")
 
 
