@@ -179,7 +179,7 @@ def unexpected(intervention_id: str | None = None) -> Problem:
     )
 
 
-def unavailable(reason: Reason, intervention_id: str | None = None) -> Problem:
+def unavailable(reason: Reason) -> Problem:
     """503, for a `reason` that the metrics count (system.md, "Client envelope")."""
     return Problem(
         "InternalRagError",
@@ -187,7 +187,6 @@ def unavailable(reason: Reason, intervention_id: str | None = None) -> Problem:
         HTTPStatus.SERVICE_UNAVAILABLE,
         {"stage": "answer_pipeline"},
         retry_after_s=RETRY_AFTER_S,
-        intervention_id=intervention_id,
         reason=reason,
     )
 
