@@ -1,15 +1,19 @@
-"""One connection to an MCP server, through the official SDK; over HTTP, ended sessions and answers
-that are too large are noticed beside the SDK. Imported only where the extra `mcp` is installed."""
+"""One connection to an MCP server, through the official SDK, which starts and ends the process of
+one that is a command; over HTTP, ended sessions and answers that are too large are noticed beside
+the SDK. Imported only where the extra `mcp` is installed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -17,16 +21,19 @@ import httpx2
 from interventions.secrets.redaction import redact_text
 from unified_flow.config.tables import McpSettings
 from unified_flow.errors import ConfigError, ToolError, ToolServerError
-from unified_flow.tools.mcp_process import SHELL, ServerProcess
 
 if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream
     from mcp import Client
     from mcp.types import CallToolResult, RequestParamsMeta
     from mcp.types import Tool as McpTool
 
 ANSWERS_WITHIN_S = 2.0
-LEAVES_WITHIN_S = 1.0  # once its input is closed, or its session ended
-CLOSED_WITHIN_S = 2.0  # once its process is ended, or the connection cut
+LEAVES_WITHIN_S = 1.0  # over HTTP, once its session is ended
+ENDED_WITHIN_S = 10.0  # a process: the SDK gives it 2 s, terminates it, and kills it after 2 s more
+CLOSED_WITHIN_S = 2.0  # once the connection is cut
+STDERR_LINES = 5
+STDERR_BYTES = 4096
 MOST_PAGES = 100
 MAX_BODY_BYTES = 32 * 1024 * 1024
 CONNECT_TIMEOUT_S = 30.0
@@ -35,6 +42,8 @@ IDEMPOTENCY_KEY = "unified-flow/idempotency-key"  # in the `_meta` of a call
 _CLOSED = "Connection closed"
 _SESSION = "mcp-session-id"
 _NOT_FOUND = 404
+# The SDK hides how a process ended; this shell tells it after the server's own last words.
+_TELLING = '"$@"; code=$?; echo "exit code $code" >&2; exit $code'
 
 
 class McpConnection:
@@ -51,7 +60,8 @@ class McpConnection:
         self._settings = settings
         self._folder = folder
         self._secrets = _secrets(name, settings)
-        self._process: ServerProcess | None = None
+        self._stderr: TextIO | None = None
+        self._incoming: MemoryObjectReceiveStream[Any] | None = None  # of a process
         self._client: Client | None = None
         self._lost = False
         self._running = 0
@@ -69,8 +79,9 @@ class McpConnection:
             async with asyncio.timeout(settings.start_timeout_s):
                 await asyncio.shield(connection._ready)
         except TimeoutError as exc:
+            failure = connection.failure(f"did not answer in {settings.start_timeout_s:g} s")
             await connection.aclose()
-            raise connection.failure(f"did not answer in {settings.start_timeout_s:g} s") from exc
+            raise failure from exc
         except asyncio.CancelledError:
             await connection.aclose()
             raise
@@ -83,7 +94,7 @@ class McpConnection:
             return False
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return False
-        return self._process_is_alive
+        return self._is_connected
 
     async def call(self, tool: str, args: dict[str, Any], *, key: str = "") -> CallToolResult:
         """`key` is the idempotency key. Raises ToolServerError if the server is gone, MCPError if
@@ -108,7 +119,7 @@ class McpConnection:
                 raise self.failure(f"had ended the session when {tool} was called") from exc
             # A server may send that code itself; the message is the SDK's.
             is_closed = (exc.code, exc.message) == (CONNECTION_CLOSED, _CLOSED)
-            if not is_closed and self._process_is_alive:
+            if not is_closed and self._is_connected:
                 self._unanswered = False
                 raise
             cause: Exception = exc
@@ -152,38 +163,28 @@ class McpConnection:
         return True
 
     async def aclose(self) -> None:
-        """Ends the process that it started, politely at first unless it has left a call
-        unanswered. Bounded in time."""
+        """Ends the process that it started, or the session. Bounded in time."""
         if self._holder.get_loop() is not asyncio.get_running_loop():
             return  # its loop has ended, and ended it
-        answers = self._ready.done() and not (self._unanswered or self._running)
         self._stop.set()
         if not self._ready.done():
             self._holder.cancel()
-        if await self._is_over(LEAVES_WITHIN_S if answers else 0):
-            return
-        if self._process is not None:
-            await self._process.end()
-        if self._process is None or not await self._is_over(CLOSED_WITHIN_S):
+        # Cancelled while it ends a process, the SDK would leave that behind.
+        within_s = LEAVES_WITHIN_S if self._settings.command is None else ENDED_WITHIN_S
+        await asyncio.wait([self._holder], timeout=within_s)
+        if not self._holder.done():
             self._holder.cancel()
-            await self._is_over(CLOSED_WITHIN_S)
-
-    async def _is_over(self, within_s: float) -> bool:
-        done, _ = await asyncio.wait([self._holder], timeout=within_s)
-        return bool(done)
+            await asyncio.wait([self._holder], timeout=CLOSED_WITHIN_S)
 
     def failure(self, what: str, because: BaseException | None = None) -> ToolServerError:
-        """Which server, how it ended and its last lines; without its secrets."""
+        """Which server and its last lines, of which the exit code is one; without its secrets."""
         where = "" if self._settings.url is None else f" at {_public_url(self._settings.url)}"
         parts = [f"the MCP server {self.name}{where} {what}"]
         if because is not None and (reason := self.clean(str(because).strip())):
             parts.append(reason)
         hint = f"see whether [mcp.{self.name}] is right: unified-flow doctor"
-        if self._process is not None:
-            if (code := self._process.exit_code) is not None:
-                parts.append(f"it ended with exit code {code}")
-            if lines := self._process.last_lines():
-                parts.append("it last said: " + self.clean(" | ".join(lines)))
+        if lines := self._last_lines():
+            parts.append("it last said: " + self.clean(" | ".join(lines)))
         return ToolServerError("; ".join(parts), hint=hint)
 
     def clean(self, text: str) -> str:
@@ -195,29 +196,41 @@ class McpConnection:
         self._session_ended = True
 
     @property
-    def _process_is_alive(self) -> bool:
-        return self._process is None or self._process.exit_code is None
+    def _is_connected(self) -> bool:
+        """False once a process has closed its output, since the SDK then closes its own end."""
+        return self._incoming is None or self._incoming.statistics().open_send_streams > 0
+
+    def _last_lines(self) -> list[str]:
+        if self._stderr is None or self._stderr.closed:
+            return []
+        descriptor = self._stderr.fileno()
+        size = os.fstat(descriptor).st_size
+        data = os.pread(descriptor, STDERR_BYTES, max(0, size - STDERR_BYTES))
+        lines = [line.strip() for line in data.decode(errors="replace").splitlines()]
+        return [line for line in lines if line][-STDERR_LINES:]
 
     async def _hold(self) -> None:
-        try:
-            async with AsyncExitStack() as opened:
-                client = await self._enter(opened)
-                self.tools = tuple(await _all_tools(client))
-                self._client = client
-                self._ready.set_result(None)
-                listening = asyncio.create_task(self._listen(client))
-                opened.callback(listening.cancel)
-                await self._stop.wait()
-        except asyncio.CancelledError:
-            if not self._ready.done():
-                self._ready.cancel()
-            raise
-        except Exception as exc:  # noqa: BLE001 - whatever the SDK or the server does
-            self._lost = True
-            if not self._ready.done():
-                known = isinstance(exc, ConfigError)
-                error = exc if known else self.failure("cannot be used", _root_cause(exc))
-                self._ready.set_exception(error)
+        with tempfile.TemporaryFile("w+") as stderr:
+            self._stderr = cast("TextIO", stderr)
+            try:
+                async with AsyncExitStack() as opened:
+                    client = await self._enter(opened)
+                    self.tools = tuple(await _all_tools(client))
+                    self._client = client
+                    self._ready.set_result(None)
+                    listening = asyncio.create_task(self._listen(client))
+                    opened.callback(listening.cancel)
+                    await self._stop.wait()
+            except asyncio.CancelledError:
+                if not self._ready.done():
+                    self._ready.cancel()
+                raise
+            except Exception as exc:  # noqa: BLE001 - whatever the SDK or the server does
+                self._lost = True
+                if not self._ready.done():
+                    known = isinstance(exc, ConfigError)
+                    error = exc if known else self.failure("cannot be used", _root_cause(exc))
+                    self._ready.set_exception(error)
 
     async def _listen(self, client: Client) -> None:
         """A server of the newest protocol tells of changes only who listens."""
@@ -236,26 +249,31 @@ class McpConnection:
             self._outdated = True
 
     async def _enter(self, opened: AsyncExitStack) -> Client:
-        from mcp import Client, StdioServerParameters, stdio_client
+        from mcp import Client
 
         _silence_sdk_logs()
-        if self._settings.url is not None:
-            return await opened.enter_async_context(
-                Client(self._http(), cache=None, message_handler=self._note)
-            )
-        process = self._process = ServerProcess(self.name, self._settings)
-        opened.callback(process.close)
-        parameters = StdioServerParameters(
-            command=SHELL,
-            args=process.command(self._settings.args),
-            env=self._settings.env | {n: os.environ[n] for n in self._settings.env_from},
-            cwd=self._folder,
-            encoding_error_handler="replace",
-        )
-        transport = stdio_client(parameters, errlog=process.stderr)
+        transport = self._stdio() if self._settings.url is None else self._http()
         return await opened.enter_async_context(
             Client(transport, cache=None, message_handler=self._note)
         )
+
+    @asynccontextmanager
+    async def _stdio(self) -> AsyncIterator[Any]:
+        from mcp import StdioServerParameters, stdio_client
+
+        own = self._settings
+        assert own.command is not None
+        assert self._stderr is not None
+        parameters = StdioServerParameters(
+            command="/bin/sh",
+            args=["-c", _TELLING, "sh", _program(self.name, own.command), *own.args],
+            env=own.env | {name: os.environ[name] for name in own.env_from},
+            cwd=self._folder,
+            encoding_error_handler="replace",
+        )
+        async with stdio_client(parameters, errlog=self._stderr) as streams:
+            self._incoming = cast("MemoryObjectReceiveStream[Any]", streams[0])
+            yield streams
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[Any]:
@@ -268,6 +286,18 @@ class McpConnection:
             streamable_http_client(self._settings.url, http_client=http) as streams,
         ):
             yield streams
+
+
+def _program(name: str, command: str) -> str:
+    """Also what is installed beside this Python, which PATH does not always hold."""
+    beside = Path(sys.executable).parent
+    found = shutil.which(command) or shutil.which(command, path=str(beside))
+    if found is None:
+        raise ConfigError(
+            f"the MCP server {name} cannot be started: there is no program {command}",
+            hint=f"install it, or mend command under [mcp.{name}]",
+        )
+    return found
 
 
 def _public_url(url: str) -> str:

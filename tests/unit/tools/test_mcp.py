@@ -215,9 +215,7 @@ def test_a_server_that_is_only_slow_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["", "stubborn"])
-def test_a_server_that_left_a_call_unanswered_is_ended_and_not_waited_for(
-    tmp_path: Path, how: str
-) -> None:
+def test_a_server_that_left_a_call_unanswered_is_ended(tmp_path: Path, how: str) -> None:
     async def body(box: Toolbox) -> None:
         with pytest.raises(ToolTimeoutError):
             await call(box, "test.sleep", seconds=600)
