@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,11 +31,6 @@ Progress = Callable[[int, int], None]
 REDIRECTS = 5
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # for the next bytes
-_HINTS = {
-    401: "It wants a login: fetch it with a browser, and compare its sum.",
-    403: "It wants a login: fetch it with a browser, and compare its sum.",
-    404: "Is the address right? On a model hub it is that of the file itself, not of its page.",
-}
 
 
 class DownloadError(UnifiedFlowError):
@@ -126,24 +120,28 @@ def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None
     there = file.tell()
     try:
         with _reply(url, there) as reply:
-            if reply.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-                return  # it has all there is: its sum decides
-            if reply.status_code == HTTPStatus.OK:
-                there = 0
-                file.truncate(0)
-            elif not _continues(reply, there):
-                raise _refused(url, reply)
+            begins = reply.headers.get("content-range", "").startswith(f"bytes {there}-")
+            match reply.status_code:
+                case HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    return  # it has all there is: its sum decides
+                case HTTPStatus.OK:
+                    there = 0
+                    file.truncate(0)
+                case HTTPStatus.PARTIAL_CONTENT if begins:
+                    pass
+                case status:
+                    raise DownloadError(
+                        f"{_shown(url)} cannot be fetched: {status} {reply.reason_phrase}".rstrip(),
+                        hint="Is it the address of the file itself, and does it want no login?",
+                    )
             total = there + int(reply.headers.get("content-length", 0))
-            _require_room(file, total - there)
             for piece in reply.iter_raw():
                 file.write(piece)
                 there += len(piece)
                 if progress is not None:
                     progress(there, max(there, total))
             file.flush()
-    except httpx.TooManyRedirects as exc:
-        raise DownloadError(f"{_shown(url)} redirects too often") from exc
-    except (httpx.TransportError, httpx.InvalidURL) as exc:
+    except (httpx.RequestError, httpx.InvalidURL) as exc:
         raise DownloadError(
             f"{_shown(url)} cannot be fetched: {exc or type(exc).__name__}",
             hint=f"The same command goes on from {there:,} bytes."
@@ -182,18 +180,15 @@ def _reply(url: httpx.URL, there: int) -> Iterator[httpx.Response]:
 
 
 def _parsed(url: str) -> httpx.URL:
-    hint = "Name an https address; http is for this machine alone."
+    hint = (
+        "Name an https address without a user name or a password; http is for this machine alone."
+    )
     try:
         found = httpx.URL(url)
     except httpx.InvalidURL as exc:
         raise InputError(f"{url!r} is no address: {exc}", field="url", hint=hint) from exc
-    if not _is_allowed(found):
+    if not _is_allowed(found) or found.userinfo:
         raise InputError(f"{_shown(found)} is not fetched", field="url", hint=hint)
-    if found.userinfo:
-        raise InputError(
-            f"{_shown(found)} is not fetched with a user name or a password in the address",
-            field="url",
-        )
     return found
 
 
@@ -213,25 +208,3 @@ def _file_name(url: httpx.URL) -> str:
 def _shown(url: httpx.URL) -> str:
     """Without its query, which may hold a secret."""
     return str(url.copy_with(query=None, fragment=None, userinfo=b""))
-
-
-def _continues(reply: httpx.Response, there: int) -> bool:
-    begins = reply.headers.get("content-range", "").startswith(f"bytes {there}-")
-    return reply.status_code == HTTPStatus.PARTIAL_CONTENT and begins
-
-
-def _refused(url: httpx.URL, reply: httpx.Response) -> DownloadError:
-    status = reply.status_code
-    return DownloadError(
-        f"{_shown(url)} cannot be fetched: {status} {reply.reason_phrase}".rstrip(),
-        hint=_HINTS.get(status, "Try again later."),
-    )
-
-
-def _require_room(file: BinaryIO, missing: int) -> None:
-    free = shutil.disk_usage(Path(file.name).parent).free
-    if missing > free:
-        raise DownloadError(
-            f"{file.name} needs {missing:,} bytes more, and its disk has {free:,} free",
-            hint="Make room on its disk, or name another folder with --into.",
-        )
