@@ -149,7 +149,9 @@ def _wake_at(until: datetime | None, duration: timedelta | None, now: datetime) 
     try:
         moment = until or now + (duration or timedelta())
         text = to_text(moment)
-    except (ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise ArgumentError(f"{argument}: after the year 9999", argument=argument) from error
+    except ValueError as error:
         raise ArgumentError(f"{argument}: {error}", argument=argument) from error
     if moment <= now:
         raise ArgumentError(f"{text} is not in the future", argument="until")
