@@ -65,6 +65,15 @@ def test_hostile_transitions(service: Service) -> None:
         assert answer.status_code in (400, 404, 422)
 
 
+def test_preflights_fill_no_disk(tmp_path: Path) -> None:
+    settings = '[serve]\ncors_origins = ["https://chat.example"]\n'
+    with serving(tmp_path / "home", settings=settings) as service:
+        asks = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+        for _ in range(1200):
+            service.http.options("/query", headers=asks)
+        assert len(service.log) < 1100
+
+
 def test_another_site_may_ask_if_it_is_named_and_its_preflights_are_logged(folder: Path) -> None:
     with serving(folder, settings='[serve]\ncors_origins = ["https://chat.example"]\n') as service:
         asks = {"Access-Control-Request-Method": "POST"}

@@ -6,23 +6,24 @@ import asyncio
 
 import pytest
 
-from unified_flow.api.running_turns import RunningTurns, cancel_and_wait
+from unified_flow.api.running_turns import Progress, RunningTurns, cancel_and_wait
 
 
-async def _on_a_cancelled_future() -> None:
-    inner = asyncio.get_running_loop().create_future()
-    inner.cancel()
-    await inner
+async def _waits(inner: asyncio.Future[None]) -> None:
+    with Progress(60.0).of_turn():
+        await inner
 
 
-def test_what_was_cancelled_inside_is_a_failure() -> None:
+@pytest.mark.parametrize("within", [True, False])
+def test_only_who_is_cancelled_is_cancelled(within: bool) -> None:
     async def run() -> None:
-        running = RunningTurns(1)
-        task = running.start(_on_a_cancelled_future())
-        await asyncio.wait({task})
-        running.result(task)
+        inner = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(_waits(inner))
+        await asyncio.sleep(0)
+        (inner if within else task).cancel()
+        await task
 
-    with pytest.raises(RuntimeError, match="was cancelled"):
+    with pytest.raises(RuntimeError if within else asyncio.CancelledError):
         asyncio.run(run())
 
 

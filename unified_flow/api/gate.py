@@ -181,8 +181,8 @@ class Gate:
         seconds, has none.
 
         Beyond a number (`REFUSALS_LOGGED`) of one status what was refused without a turn is counted
-        only: whoever may send could fill the disk with it. What failed meanwhile has an error
-        record of its own, which names the answer, too.
+        only, and so are preflights: whoever may send could fill the disk with it. What failed
+        meanwhile has an error record of its own, which names the answer, too.
         """
         if exchange.logged:
             return
@@ -203,8 +203,12 @@ class Gate:
         )
         if exchange.is_probe and exchange.status == HTTPStatus.OK:
             return
-        refused = exchange.turn_line is None and problem is not None
-        if refused and self.metrics.refusals.take(str(exchange.status), monotonic()):
+        cheap = problem is not None or exchange.method == "OPTIONS"
+        if (
+            exchange.turn_line is None
+            and cheap
+            and self.metrics.refusals.take(str(exchange.status), monotonic())
+        ):
             self.metrics.unlogged.inc()
             return
         line = exchange.line(self.services.policy.name)

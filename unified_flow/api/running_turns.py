@@ -35,7 +35,8 @@ class Progress:
 
     @contextmanager
     def of_turn(self, *others: Observer | None) -> Iterator[Observer]:
-        """An observer for a turn that runs meanwhile, which tells the others, too."""
+        """An observer for a turn that runs meanwhile, which tells the others, too. A cancellation
+        that comes from within the turn is a failure like any other: RuntimeError."""
         turn, told = object(), [each for each in others if each is not None]
         self._last[turn] = monotonic()
 
@@ -51,6 +52,11 @@ class Progress:
 
         try:
             yield observe
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise RuntimeError("something that the turn waited for was cancelled") from exc
         finally:
             del self._last[turn]
 
@@ -104,13 +110,10 @@ class RunningTurns:
         return self.result(task)
 
     def result(self, task: asyncio.Task[T]) -> T:
-        """Of a task that is done. Raises what it raised, and RuntimeError for a cancellation that
-        came from within."""
-        if not task.cancelled():
-            return task.result()
-        if self.stopping:
+        """Of a task that is done. Raises what it raised."""
+        if task.cancelled() and self.stopping:
             raise ProblemError(problems.unavailable("stopping"))
-        raise RuntimeError("something that the turn waited for was cancelled")
+        return task.result()
 
     def cancel_all(self) -> None:
         for task in self._tasks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import httpx
@@ -129,6 +130,32 @@ def test_over_http_too_a_model_may_be_down_for_two_attempts_and_not_for_three(
     assert waits.seconds == [2.0, 4.0]
     outcome = "passed" if failures == 2 else "llm_error"
     assert [(d.outcome, d.retry_count) for d in decided(rules)] == [(outcome, failures)]
+
+
+@every_phase_by_model
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_cancelled_within_a_turn_ends_in_silence_too(
+    home: Path, docs: Path, stream: bool
+) -> None:
+    async def cancelled(seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    async def ask() -> httpx.Response:
+        options = {"policy": "silent", "base_url": refused_url(), "docs": [docs]}
+        app = make_app(wire(home, model="test-model", pause=cancelled, **options))
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://127.0.0.1"
+            ) as client,
+        ):
+            asked = {"question": "What is a topic?", "session_id": "s1", "stream": stream}
+            return await client.post("/query", json=asked)
+
+    reply = asyncio.run(ask())
+    told = json.loads(reply.text.partition("data: ")[2] if stream else reply.text)
+    assert (reply.status_code, told["should_respond"], told["answer"]) == (200, False, "")
+    assert [entry["session_id"] for entry in open_entries(home)] == ["s1"]
 
 
 def test_an_endpoint_goes_down_between_two_messages(
