@@ -129,7 +129,7 @@ def serve_model(
     try:
         with serving(state_folder(place), named, start) as address:
             note(f"served at {address.url} for {place}; Ctrl-C ends it")
-            ended = server.wait()
+            ended = server.died(None)
     finally:
         server.stop()
     note(f"error: the model's process ended: {ended}")

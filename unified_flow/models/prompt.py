@@ -33,7 +33,7 @@ from unified_flow.lib.text import terms
 from unified_flow.models import ModelCall, estimate_tokens
 from unified_flow.models.schema import form, signature
 from unified_flow.turns.passage import Passage, passages_in
-from unified_flow.turns.results import Claim, Draft, GatheredContext, PriorTurn, ToolResult
+from unified_flow.turns.results import Claim, Draft, PriorTurn, ToolResult
 from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
 
 _HISTORY = "history"
@@ -157,7 +157,9 @@ def prompt(call: ModelCall) -> Prompt:
     found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
     drafts = replace(sections, synthesis=None) if call.output is Draft else sections
-    parts = [*found, query, *_draft(drafts), call.prompt.strip()]
+    written = {"synthesis": drafts.synthesis, "validation": drafts.validation}
+    last = [_section(name, [_result(each)]) for name, each in written.items() if each is not None]
+    parts = [*found, query, *last, call.prompt.strip()]
     messages = [
         {"role": "system", "content": f"{_RULES}{form(call.output)}"},
         {"role": "user", "content": "\n\n".join(parts)},
@@ -169,17 +171,21 @@ def _sections(
     sections: Sections, passages: Sequence[ShownPassage], query: str, left_out: Mapping[str, int]
 ) -> Iterator[str]:
     if sections.history:
-        turns = [_turn(turn) for turn in sections.history]
+        turns = [
+            _data(_json({"question": turn.question, "answer": turn.answer}))
+            for turn in sections.history
+        ]
         yield _section("history", turns, left_out.get("history", 0), "older turns")
     if sections.tools:
         lines = [_data(signature(tool)) for tool in sections.tools]
         yield _section("tools", lines, left_out.get(_TOOLS, 0), "tools that fit the question less")
-    asked = sections.query_analyzer
+    asked, known = sections.query_analyzer, sections.context_gatherer
+    is_known = known and (known.prior_turns or known.memories or known.preferences)
     written: dict[str, BaseModel | None] = {
         # The prompt holds a question that is left as it is already.
         "query_analyzer": None if asked is None or asked.resolved_query == query else asked,
         "reflection": sections.reflection,
-        "context_gatherer": _if_known(sections.context_gatherer),
+        "context_gatherer": known if is_known else None,
         "planner": sections.planner,
     }
     for name, result in written.items():
@@ -189,18 +195,6 @@ def _sections(
         lines = [_data(_call(result)) for result in sections.coordinator]
         lines += [_document(each, sections.evidence) for each in passages]
         yield _section("coordinator", lines, left_out.get(PASSAGES, 0), "passages of lower rank")
-
-
-def _draft(sections: Sections) -> Iterator[str]:
-    for name, last in {"synthesis": sections.synthesis, "validation": sections.validation}.items():
-        if last is not None:
-            yield _section(name, [_result(last)])
-
-
-def _if_known(gathered: GatheredContext | None) -> GatheredContext | None:
-    """None if nothing is known."""
-    known = gathered and (gathered.prior_turns or gathered.memories or gathered.preferences)
-    return gathered if known else None
 
 
 def _section(name: str, lines: list[str], left_out: int = 0, what: str = "") -> str:
@@ -214,10 +208,6 @@ def _result(result: BaseModel) -> str:
     words of the conversation are for the search."""
     shown = result.model_dump(mode="json", exclude_defaults=True, exclude={"conversation"})
     return _data(_json(shown))
-
-
-def _turn(turn: PriorTurn) -> str:
-    return _data(_json({"question": turn.question, "answer": turn.answer}))
 
 
 def _call(result: ToolResult) -> str:

@@ -112,7 +112,8 @@ class ServerClient:
         except TimeoutError as exc:
             if not deadline.expired():
                 raise
-            raise timeout_error(self._target, timeout_s, request) from exc
+            late = httpx.ReadTimeout(f"no complete reply in {timeout_s:g} s")
+            raise transport_error(late, self._target, request) from exc
         except httpx.TransportError as exc:
             raise transport_error(exc, self._target, request) from exc
         finally:
@@ -217,13 +218,6 @@ def transport_error(
     reason = str(error) or type(error).__name__
     same = type(error)(f"{reason} (asked {target})", request=request)
     return hinted(same, _hint(error))
-
-
-def timeout_error(target: str, timeout_s: float, request: httpx.Request) -> httpx.TransportError:
-    error = httpx.ReadTimeout(
-        f"no complete reply in {timeout_s:g} s (asked {target})", request=request
-    )
-    return hinted(error, _hint(error))
 
 
 def status_error(

@@ -97,14 +97,8 @@ class LocalServer:
         with self._lock:
             self._end()
 
-    def wait(self) -> str:
-        """Until the process ends, and how it did."""
-        assert self._process is not None
-        self._process.wait()
-        return self.died() or ""
-
-    def died(self, within_s: float = 0.0) -> str | None:
-        """How it ended, if it has or does so within that time."""
+    def died(self, within_s: float | None = 0.0) -> str | None:
+        """How it ended, if it has or does so within that time (None: whenever that is)."""
         if self._process is None:
             return None
         try:
@@ -227,8 +221,10 @@ def check_model_file(path: Path) -> None:
         size = path.stat().st_size
         with path.open("rb") as file:
             magic = file.read(len(_MAGIC))
+    except FileNotFoundError as exc:
+        raise ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT) from exc
     except OSError as exc:
-        raise model_file_error(path, exc) from exc
+        raise ConfigError(f"the model file {path} cannot be read: {exc.strerror}") from exc
     if magic != _MAGIC:
         raise ConfigError(
             f"{path} is not a GGUF file (it begins with {magic!r})", hint=NO_FILE_HINT
@@ -240,12 +236,6 @@ def check_model_file(path: Path) -> None:
             f" and {free / _GB:.1f} GB are available",
             hint="Take a smaller model or a smaller quantisation, or end something else.",
         )
-
-
-def model_file_error(path: Path, error: OSError) -> ConfigError:
-    if isinstance(error, FileNotFoundError):
-        return ConfigError(f"there is no model file {path}", hint=NO_FILE_HINT)
-    return ConfigError(f"the model file {path} cannot be read: {error.strerror}")
 
 
 def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:

@@ -154,14 +154,33 @@ def _call(name: str, function: Callable[..., Any], values: dict[str, Any]) -> An
 
 
 async def await_in_background(name: str, make: Callable[[], Awaitable[T]]) -> T:
-    """What the tool's coroutine returns, on an event loop where it may block. Raises what it
-    raises, ToolError for what is no Exception."""
+    """What the tool's coroutine returns; it is made and awaited on an event loop where it may
+    block, in the context of this task.
 
-    async def guarded() -> T:
-        with _as_tool_errors(name):
-            return await make()
+    On cancellation it is cancelled there and waited for, but not for long. Raises what it raises,
+    ToolError for what is no Exception; asyncio.CancelledError also if it cancels itself.
+    """
+    await _replace_if_blocked()
+    here = asyncio.get_running_loop()
+    ended = asyncio.Event()
 
-    return await on_background_loop(guarded)
+    async def call() -> T:
+        try:
+            with _as_tool_errors(name):
+                return await make()
+        finally:
+            with suppress(RuntimeError):  # that loop is closed
+                here.call_soon_threadsafe(ended.set)
+
+    with _LOCK:
+        future = asyncio.run_coroutine_threadsafe(call(), _CURRENT[0].loop)
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLEANUP_S):
+                await ended.wait()
+        raise
 
 
 class _Stdout:
@@ -255,34 +274,6 @@ def _has_json(default: Any) -> bool:
     except PydanticSerializationError:
         return False
     return True
-
-
-async def on_background_loop(make: Callable[[], Awaitable[T]]) -> T:
-    """What `make()` returns; it is called and awaited over there, in the context of this task.
-
-    On cancellation it is cancelled there and waited for, but not for long. Raises what it raises;
-    asyncio.CancelledError also if it cancels itself.
-    """
-    await _replace_if_blocked()
-    here = asyncio.get_running_loop()
-    ended = asyncio.Event()
-
-    async def call() -> T:
-        try:
-            return await make()
-        finally:
-            with suppress(RuntimeError):  # that loop is closed
-                here.call_soon_threadsafe(ended.set)
-
-    with _LOCK:
-        future = asyncio.run_coroutine_threadsafe(call(), _CURRENT[0].loop)
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLEANUP_S):
-                await ended.wait()
-        raise
 
 
 class _BackgroundLoop:

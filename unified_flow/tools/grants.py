@@ -48,9 +48,6 @@ class GrantDocument(BaseModel):
     version: int = 1
     grants: tuple[Grant, ...] = ()
 
-    def with_grants(self, grants: tuple[Grant, ...]) -> Self:
-        return self.model_copy(update={"grants": grants})
-
 
 class GrantStore:
     """Read anew for each question: another process may have granted or revoked meanwhile. Every
@@ -100,7 +97,7 @@ class GrantStore:
 
         def rewrite(text: str) -> tuple[str, int]:
             before = self._parsed(text)
-            after = before.with_grants(change(before.grants))
+            after = before.model_copy(update={"grants": change(before.grants)})
             written = json.dumps(after.model_dump(mode="json"), indent=1, ensure_ascii=False)
             return written + "\n", len(before.grants) - len(after.grants)
 

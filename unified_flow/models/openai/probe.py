@@ -13,7 +13,6 @@ from unified_flow.models import Model
 from unified_flow.models.circuit_breaker import BoundedModel
 from unified_flow.models.local_model import LocalModel
 from unified_flow.models.openai.model import OpenAIModel
-from unified_flow.servers.client import status_hint
 from unified_flow.servers.llama_server import LocalModelError
 
 PROBE_TIMEOUT_S = 5.0
@@ -48,17 +47,14 @@ async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe
     at = model.server.endpoint
     try:
         _, body = await model.server.request("GET", "models", timeout_s)
-    except httpx.HTTPStatusError as exc:
-        status = exc.response.status_code
-        if status in (404, 405, 501):
+    except (httpx.HTTPStatusError, ReplyTooLargeError) as exc:
+        if isinstance(exc, httpx.HTTPStatusError) and exc.response.status_code in (404, 405, 501):
             hint = "If a question fails with 404, the base URL is wrong: it mostly ends in /v1."
             return Probe(True, f"{at} answers and has no list of models", hint)
-        return Probe(False, str(exc), status_hint(status))
+        return Probe(False, str(exc), vars(exc)["hint"])
     except httpx.TimeoutException:
         hint = "Is the server still loading its model, or does a firewall swallow the connection?"
         return Probe(False, f"{at} did not answer in {timeout_s:g} s", hint)
-    except ReplyTooLargeError as exc:
-        return Probe(False, str(exc), exc.hint)
     except httpx.TransportError as exc:
         hint = "Start the server, or mend the base URL."
         return Probe(False, f"{at} cannot be reached: {exc}", hint)
