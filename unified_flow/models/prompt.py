@@ -38,7 +38,6 @@ from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
 
 _HISTORY = "history"
 _TOOLS = "tools"
-_SHORTENED = frozenset({_HISTORY, PASSAGES})
 # Our own blocks, which small models take for such with spaces in them too; and the words that chat
 # templates end a message, call a tool or show a picture with, which a server reads as such wherever
 # they stand: <|im_end|>, <end_of_turn>, </s>, <<SYS>>, [INST], [TOOL_CALLS], <tool_call>, <think>.
@@ -257,7 +256,7 @@ def fitted(
         sections = replace(sections, tools=tools)
     passages, left_out[PASSAGES] = shown_passages(sections.coordinator, budgets.get(PASSAGES))
     for name, budget in budgets.items():
-        if name in _SHORTENED:
+        if name in (_HISTORY, PASSAGES):
             continue
         if (tokens := _tokens_of(name, sections, passages)) > budget:
             raise PromptTooLargeError(

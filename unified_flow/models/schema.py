@@ -5,7 +5,6 @@ and a shorter form of it for the prompt, for servers that do not enforce the for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -70,7 +69,12 @@ def _form(node: dict[str, Any], named: dict[str, Any]) -> str:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
     match node.get("type"):
         case "object" if "properties" in node:
-            return "{" + ", ".join(_fields(node["properties"], named)) + "}"
+            fields = [
+                f'"{name}": {_form(each, named)}'
+                + (f" ({each['description']})" if "description" in each else "")
+                for name, each in node["properties"].items()
+            ]
+            return "{" + ", ".join(fields) + "}"
         case "array":
             return f"[{_form(node.get('items', {}), named)}, ...]"
         case "object":
@@ -78,12 +82,6 @@ def _form(node: dict[str, Any], named: dict[str, Any]) -> str:
         case str(kind):
             return {"integer": "number"}.get(kind, kind)
     return "any"
-
-
-def _fields(properties: dict[str, Any], named: dict[str, Any]) -> Iterator[str]:
-    for name, node in properties.items():
-        description = f" ({node['description']})" if "description" in node else ""
-        yield f'"{name}": {_form(node, named)}{description}'
 
 
 def _has_free_object(node: Any) -> bool:

@@ -27,6 +27,7 @@ from typing import IO, Any
 from interventions.errors import how_to_install
 from interventions.home import open_private
 from unified_flow.errors import ConfigError, ModelError
+from unified_flow.turns.lock import is_held
 
 ALIAS = "local"
 _NOTE = "local_model.json"
@@ -280,16 +281,9 @@ def serving(state: Path, path: Path, start: Callable[[], Address]) -> Iterator[A
 
 def warm_address(state: Path, path: Path) -> Address | None:
     """The server that is kept warm for this very file, if there is one."""
+    file = state / _NOTE
     try:
-        with (state / _NOTE).open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                note = json.load(file)
-            else:
-                return None
+        note = json.loads(file.read_bytes()) if is_held(file) else {}
     except (OSError, ValueError):
         return None
-    if note.get("path") != str(path):
-        return None
-    return Address(note["url"], note["key"])
+    return Address(note["url"], note["key"]) if note.get("path") == str(path) else None

@@ -44,7 +44,7 @@ def release(descriptor: int) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether the turn of this journal runs now. Raises OSError if it cannot be read."""
+    """Whether somebody has the lock of this file now. Raises OSError if it cannot be read."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from unified_flow.config.settings import EMBEDDED, Settings, load
-from unified_flow.errors import ConfigError
+from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.phases import NAMES
 from unified_flow.phases.recipe import PACKAGED
 from unified_flow.wiring import wire
@@ -69,20 +68,6 @@ def test_a_recipe_of_ones_own_wins_and_goes_by_its_own_word(tmp_path: Path) -> N
     (own / "small/planner.md").write_text(text)
     assert wire(tmp_path, **FILE).recipe("planner").path == own / "small/planner.md"
     assert wire(tmp_path, **SERVER).recipe("planner").path == own / "planner.md"
-
-
-def test_the_setting_that_it_replaces_says_what_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "unified_flow.toml").write_text('mix = "model"\n')
-    with pytest.raises(ConfigError, match="unknown setting 'mix'") as caught:
-        load(tmp_path)
-    assert 'write size = "large"' in str(caught.value.hint)
-    (tmp_path / "unified_flow.toml").write_text("")
-    monkeypatch.setenv("UNIFIED_FLOW_MIX", "measured")
-    with pytest.raises(ConfigError, match="UNIFIED_FLOW_MIX") as caught:
-        load(tmp_path)
-    assert 'write size = "small"' in str(caught.value.hint)
 
 
 def test_the_embedded_model_has_no_size() -> None:

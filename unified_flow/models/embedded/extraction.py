@@ -161,7 +161,7 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
     if searched or result.tool == tool_names.DOC_SEARCH:
         return None
     pattern = str(found.get("pattern", ""))
-    shown = "{quote}"
+    introduction, nothing, shown = phrases.lines, "", "{quote}"
     match result.tool:
         case tool_names.FILE_READ:
             return _read(found, phrases)
@@ -171,13 +171,10 @@ def _from_tool(result: ToolResult, phrases: Phrases) -> Draft | None:
         case tool_names.FILE_GLOB:
             introduction, nothing, shown = phrases.files, phrases.no_files, "- {quote}"
         case tool_names.CALCULATE:
-            introduction = nothing = ""
-        case tool_names.MEMORY_CREATE | tool_names.MEMORY_UPDATE if found.get("id") is None:
-            introduction = nothing = ""  # a secret, which was refused
+            introduction = ""
         case tool_names.MEMORY_CREATE | tool_names.MEMORY_UPDATE:
-            introduction, nothing = phrases.remembered, ""
-        case _:
-            introduction, nothing = phrases.lines, ""
+            # Without an id it is a secret, which was refused.
+            introduction = "" if found.get("id") is None else phrases.remembered
     citations = [
         Citation(source=claim.source, quote=claim.claim.strip()[:LONGEST], score=claim.confidence)
         for claim in result.claims[:_LISTED]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from unified_flow.servers.client import LARGER_CONTEXT, VENDORS, ServerClient, i
 
 logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 60.0
+_REFUSED = (400, 422)  # the statuses of a request with a field that a server does not know
 _SMALLEST_CONTEXT = 1000  # a server that leaves out what it had cached counts fewer tokens
 
 
@@ -66,31 +67,17 @@ class Dialect:
         return body
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A refusal of one of the `statuses` that has these `words` wants a field that is as `before`
-    to be as `then`."""
-
-    words: str
-    before: dict[str, Any]
-    then: dict[str, Any]
-    statuses: Collection[int] = (400, 422)
-
-
-_STEPS = tuple(_Step(**each) for each in VENDORS["dialect"])
-
-
 def adapted(dialect: Dialect, status: int, reason: str) -> Dialect | None:
     """The dialect that this refusal asks for; None if another would not help."""
     if is_too_long(status, reason):
         return None
-    for step in _STEPS:
+    for step in VENDORS["dialect"]:
         if (
-            status in step.statuses
-            and step.before.items() <= vars(dialect).items()
-            and re.search(step.words, reason, re.IGNORECASE | re.DOTALL)
+            status in step.get("statuses", _REFUSED)
+            and step["before"].items() <= vars(dialect).items()
+            and re.search(step["words"], reason, re.IGNORECASE | re.DOTALL)
         ):
-            return replace(dialect, **step.then)
+            return replace(dialect, **step["then"])
     return None
 
 

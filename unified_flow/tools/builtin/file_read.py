@@ -86,8 +86,7 @@ def _bytes(roots: Roots, located: Located, most: int) -> bytes:
 
 
 def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolOutput:
-    place = locate(roots, args.path)
-    located = place.located
+    located, page, line = _located(roots, args.path)
     extension = extension_of(str(located.real), reading.formats)
     if convertible(extension):
         document = _converted(roots, located, extension, reading.ocr)
@@ -95,17 +94,24 @@ def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolO
         text = read_text(roots, located)
         document = Converted(text.removesuffix("\n").split("\n"), {})
     lines = document.lines
-    start, end = _range(args, place, document)
+    if page is None:
+        start = args.start_line if "start_line" in args.model_fields_set else line or 1
+        end = args.end_line
+    elif page in document.pages:
+        start, end = document.pages[page]
+    else:
+        raise ToolArgumentError(
+            f"{located.shown} has {len(document.pages)} pages, so no page {page}"
+        )
     if start > len(lines):
         raise ToolArgumentError(f"{located.shown} has {len(lines)} lines, so none from {start} on")
     wanted = lines[start - 1 : end]
     shown = _bounded(wanted)
     last = start + len(shown) - 1
-    page = {} if place.page is None else {"page": place.page}
     return ToolOutput(
         result={
             "path": located.shown,
-            **page,
+            **({} if page is None else {"page": page}),
             "start_line": start,
             "end_line": last,
             "total_lines": len(lines),
@@ -114,18 +120,6 @@ def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolO
         },
         claims=list(_claims(located.shown, start, shown, document)),
     )
-
-
-def _range(args: ReadArguments, place: Place, document: Converted) -> tuple[int, int | None]:
-    """The first and the last line to read; a page in the path decides, if there is one."""
-    if place.page is None:
-        start = args.start_line if "start_line" in args.model_fields_set else place.line
-        return start or 1, args.end_line
-    if place.page not in document.pages:
-        raise ToolArgumentError(
-            f"{place.located.shown} has {len(document.pages)} pages, so no page {place.page}"
-        )
-    return document.pages[place.page]
 
 
 def _bounded(lines: list[str]) -> list[str]:
@@ -158,15 +152,6 @@ def _claim(shown: str, first: int, piece: list[str], document: Converted) -> Ite
 
 
 @dataclass(frozen=True)
-class Place:
-    """At most one of `page` and `line` is given, both from 1."""
-
-    located: Located
-    page: int | None = None
-    line: int | None = None
-
-
-@dataclass(frozen=True)
 class Converted:
     """`pages` has the (first, last) line of each page or slide, if there are any."""
 
@@ -177,17 +162,17 @@ class Converted:
         return next((p for p, (first, last) in self.pages.items() if first <= line <= last), None)
 
 
-def locate(roots: Roots, path: str) -> Place:
-    """The path as it is, or else without the place at its end. Raises as Roots.locate."""
+def _located(roots: Roots, path: str) -> tuple[Located, int | None, int | None]:
+    """(the file, the page, the line): the path as it is, or else without the place at its end,
+    which is a page or a line, from 1. Raises as Roots.locate."""
     try:
-        return Place(roots.locate(path))
+        return roots.locate(path), None, None
     except FileUnusableError:
         match = _PLACE.match(path)
         if match is None:
             raise
-        located = roots.locate(match[1])
-        number = int(match[3])
-        return Place(located, page=number) if match[2] else Place(located, line=number)
+        located, number = roots.locate(match[1]), int(match[3])
+        return (located, number, None) if match[2] else (located, None, number)
 
 
 def _converted(roots: Roots, located: Located, extension: str, ocr: str | None) -> Converted:
