@@ -70,6 +70,10 @@ def test_secrets_that_only_a_structure_tells_stay_here(home: Path, tmp_path: Pat
     test = exported(home, tmp_path / "elsewhere")
     journal = (home / "shared_state/turns/turn_000001" / JOURNAL).read_text()
     assert all(secret in journal for secret in SECRETS), "else nothing is proven"
+    whole = test.read_text().replace("'\n    '", "")
+    for whose in ('"session_id":"s"', '"user_id":"default"'):
+        assert whose in journal, "else nothing is proven"
+        assert whose not in whole
     shown = cli(home, "unified_flow", "turns", "show", "1", "--full").stdout
     assert "web.get" in shown
     for secret in SECRETS:

@@ -15,9 +15,11 @@ from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.fold import JournalOrderError, fold
 
 WIDTH = 84
-# What a replay does not read: who ran the turn, where, and what people said of it.
+# What a replay does not read: who asked and ran the turn, where, and what people said of it.
 BLANK: dict[str, Any] = {
     "request_id": "",
+    "session_id": "",
+    "user_id": "",
     "config_digest": "",
     "runner": {"user": "", "host": "", "pid": 0},
     "by": "",
