@@ -154,7 +154,7 @@ def _wake_at(until: datetime | None, duration: timedelta | None, now: datetime) 
     except ValueError as error:
         raise ArgumentError(f"{argument}: {error}", argument=argument) from error
     if moment <= now:
-        raise ArgumentError(f"{text} is not in the future", argument="until")
+        raise ArgumentError(f"{text} is not in the future", argument=argument)
     return text
 
 

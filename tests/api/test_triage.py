@@ -108,12 +108,15 @@ def test_bad_transitions_are_refused(failing: Service) -> None:
         ("snooze", {}),
         ("snooze", {"duration": "soon"}),
         ("snooze", {"duration": "9999999d"}),
+        ("snooze", {"duration": "0s"}),
         ("resolve", {"note": " "}),
         ("resolve", {"note": "x", "colour": "red"}),
     ):
         answer = failing.triage("POST", f"{path}/{action}", json=body)
         assert answer.status_code in (400, 422), action
         assert answer.json()["code"] == "VALIDATION_ERROR"
+        if answer.status_code == 400:
+            assert answer.json()["details"]["field"] in body, "it names what was sent"
     assert failing.triage("GET", "/interventions?query=sev:purple").status_code == 400
 
 
