@@ -93,6 +93,7 @@ OF_A_LIBRARY = {
     "unified_flow/mcp_service.py": {"mcp"},
     "unified_flow/shared/migration.py": {"sqlalchemy"},
     "unified_flow/shared/workflows.py": {"dbos"},
+    "unified_flow/tools/mcp_connection.py": {"mcp"},
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
@@ -14,10 +13,6 @@ from unified_flow.models.openai.model import OpenAIModel
 from unified_flow.servers.llama_server import ALIAS, LocalModelError, LocalServer, warm_address
 
 _ENDING_S = 0.5
-_LARGER_CONTEXT = (
-    "Raise context_tokens under [local] in unified_flow.toml (now {tokens}); a server of"
-    " `unified-flow model serve` has to be started anew for it."
-)
 
 
 @dataclass(eq=False)
@@ -37,7 +32,6 @@ class LocalModel:
         self._server = LocalServer(
             self.path, context_tokens=self.context_tokens, start_timeout_s=self.start_timeout_s
         )
-        atexit.register(self._server.stop)
 
     @property
     def pid(self) -> int | None:
@@ -68,7 +62,6 @@ class LocalModel:
         if self._served is not None:
             await self._served.aclose()
         await asyncio.to_thread(self._server.stop)
-        atexit.unregister(self._server.stop)
 
     async def served(self) -> OpenAIModel:
         """The model at its server, which is started if none runs. Raises as `complete` does."""
@@ -84,6 +77,5 @@ class LocalModel:
                 ALIAS,
                 api_key=address.key,
                 timeout_s=self.timeout_s,
-                larger_context=_LARGER_CONTEXT.format(tokens=self.context_tokens),
             )
         return self._served

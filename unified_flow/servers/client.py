@@ -51,24 +51,15 @@ _EXAMPLE = "http://127.0.0.1:8080/v1"
 
 
 class ServerClient:
-    """`model` is what the server is asked for, in error messages; `larger_context` the advice
-    for a prompt that does not fit.
+    """`model` is what the server is asked for, in error messages.
 
     It connects anew in each event loop; a closed one may be used again.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        larger_context: str = LARGER_CONTEXT,
-    ) -> None:
+    def __init__(self, base_url: str, model: str, *, api_key: str | None = None) -> None:
         self.base_url = _checked_url(base_url)
         # As it may be shown: without a query, which can hold a secret.
         self.endpoint = str(self.base_url.copy_with(query=None))
-        self.larger_context = larger_context
         self._target = f"{model} at {self.endpoint}"
         self._key = SecretStr(api_key) if api_key else None
         self._connected: tuple[asyncio.AbstractEventLoop, httpx.AsyncBaseTransport] | None = None
@@ -104,9 +95,7 @@ class ServerClient:
                     if response.is_success:
                         return response, await self._body(response, on_chunk)
                     reason = await _reason(response)
-                    raise status_error(
-                        response, reason, self.endpoint, self.secret, self.larger_context
-                    )
+                    raise status_error(response, reason, self.endpoint, self.secret)
                 finally:
                     await response.aclose()
         except TimeoutError as exc:
@@ -221,7 +210,7 @@ def transport_error(
 
 
 def status_error(
-    response: httpx.Response, body: bytes, endpoint: str, secret: str | None, larger_context: str
+    response: httpx.Response, body: bytes, endpoint: str, secret: str | None
 ) -> httpx.HTTPStatusError:
     """`body` is the beginning of what the server sent with its refusal."""
     reason = _redacted(message_in(body.decode("utf-8", "replace")), secret)[:_SHOWN]
@@ -234,13 +223,12 @@ def status_error(
         response.status_code, headers=headers, text=reason, request=response.request
     )
     error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
-    return hinted(error, status_hint(response.status_code, reason, larger_context))
+    return hinted(error, _status_hint(response.status_code, reason))
 
 
-def status_hint(status: int, reason: str = "", larger_context: str = LARGER_CONTEXT) -> str | None:
-    """What to do about it; `larger_context` says how this server gets one."""
+def _status_hint(status: int, reason: str) -> str | None:
     if is_too_long(status, reason):
-        return f"{larger_context} Fewer or shorter documents make the prompt shorter."
+        return f"{LARGER_CONTEXT} Fewer or shorter documents make the prompt shorter."
     if status == 503 and _says("loading", reason):
         return _HINTS["loading"]
     if status in (400, 404) and _says("no_model", reason):

@@ -57,17 +57,13 @@ def private_text(file: Path, kind: str, most: int) -> str:
     """What a file of a `kind` (key, token) holds, at most so many bytes. Raises ConfigError."""
     hint = f"Name a readable file that holds the {kind} and nothing else."
     try:
-        # Not blocking, so that a pipe of this name cannot hold the program.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(file.stat().st_mode):  # to open a pipe would hold the program
+            raise ConfigError(f"the {kind} file {file} is not a regular file", hint=hint)
+        with file.open("rb") as opened:
+            data = opened.read(most + 1)
     except (OSError, ValueError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "the name holds a null byte"
         raise ConfigError(f"the {kind} file {file} cannot be read: {why}", hint=hint) from exc
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ConfigError(f"the {kind} file {file} is not a regular file", hint=hint)
-        data = os.read(descriptor, most + 1)
-    finally:
-        os.close(descriptor)
     if len(data) > most:
         raise ConfigError(f"the {kind} file {file} is too long to hold a {kind}", hint=hint)
     return data.decode("utf-8", "replace").removeprefix("\ufeff")

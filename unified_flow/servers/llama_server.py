@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from interventions.errors import how_to_install
 from interventions.home import open_private
@@ -131,11 +131,18 @@ class LocalServer:
         }
         deadline = threading.Timer(self._start_timeout_s, self._process.kill)
         deadline.start()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = ""
         try:
-            answer = _exchange(self._process, order)
+            with suppress(BrokenPipeError):  # it has ended before it read its order
+                self._process.stdin.write(json.dumps(order) + "\n")
+                self._process.stdin.flush()
+                line = self._process.stdout.readline()
         finally:
             late = not deadline.is_alive()
             deadline.cancel()
+        answer: dict[str, str] = json.loads(line or "{}")
         if "url" in answer:
             return Address(answer["url"], key)
         trouble = self._start_error(answer, late)
@@ -178,20 +185,6 @@ class LocalServer:
         if self._log is not None:
             self._log.close()
             self._log = None
-
-
-def _exchange(process: subprocess.Popen[str], order: dict[str, Any]) -> dict[str, str]:
-    """Give the order, wait for the one line of answer; {} if the process ended without one."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.write(json.dumps(order) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-    except BrokenPipeError:
-        line = ""
-    answer: dict[str, str] = json.loads(line) if line.strip() else {}
-    return answer
 
 
 def _log_excerpt(text: str) -> str:

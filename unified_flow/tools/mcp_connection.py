@@ -10,13 +10,18 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 from urllib.parse import urlsplit
 
 import httpx2
+from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp.types import CONNECTION_CLOSED, ToolListChangedNotification
 
 from interventions.secrets.redaction import redact_text
 from unified_flow.config.tables import McpSettings
@@ -24,7 +29,6 @@ from unified_flow.errors import ConfigError, ToolError, ToolServerError
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream
-    from mcp import Client
     from mcp.types import CallToolResult, RequestParamsMeta
     from mcp.types import Tool as McpTool
 
@@ -99,10 +103,6 @@ class McpConnection:
     async def call(self, tool: str, args: dict[str, Any], *, key: str = "") -> CallToolResult:
         """`key` is the idempotency key. Raises ToolServerError if the server is gone, MCPError if
         it refuses."""
-        from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
-
         if not self.is_alive or self._client is None:
             raise self.failure("has gone")
         self._running += 1
@@ -134,8 +134,6 @@ class McpConnection:
         """Lists the tools again if the server said that they changed. Raises ToolServerError."""
         if not self._outdated or self._client is None:
             return
-        from mcp import MCPError
-
         try:
             async with asyncio.timeout(self._settings.start_timeout_s):
                 found = await _all_tools(self._client)
@@ -146,8 +144,6 @@ class McpConnection:
     async def is_usable(self) -> bool:
         """Asks the server only if a call has timed out, since one that hangs would do so with every
         later call; not while another call runs, which may be what it is busy with."""
-        from mcp import MCPError
-
         if not self.is_alive:
             return False
         if not self._unanswered or self._running or self._client is None:
@@ -192,9 +188,6 @@ class McpConnection:
             text = text.replace(secret, "[redacted]")
         return redact_text(text)
 
-    def _end_session(self) -> None:
-        self._session_ended = True
-
     @property
     def _is_connected(self) -> bool:
         """False once a process has closed its output, since the SDK then closes its own end."""
@@ -234,23 +227,16 @@ class McpConnection:
 
     async def _listen(self, client: Client) -> None:
         """A server of the newest protocol tells of changes only who listens."""
-        from mcp import MCPError
-        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-
         with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
             async with client.listen(tools_list_changed=True) as changes:
                 async for _ in changes:
                     self._outdated = True
 
     async def _note(self, message: object) -> None:
-        from mcp.types import ToolListChangedNotification
-
         if isinstance(message, ToolListChangedNotification):
             self._outdated = True
 
     async def _enter(self, opened: AsyncExitStack) -> Client:
-        from mcp import Client
-
         _silence_sdk_logs()
         transport = self._stdio() if self._settings.url is None else self._http()
         return await opened.enter_async_context(
@@ -259,8 +245,6 @@ class McpConnection:
 
     @asynccontextmanager
     async def _stdio(self) -> AsyncIterator[Any]:
-        from mcp import StdioServerParameters, stdio_client
-
         own = self._settings
         assert own.command is not None
         assert self._stderr is not None
@@ -277,12 +261,24 @@ class McpConnection:
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[Any]:
-        from mcp.client.streamable_http import streamable_http_client
+        async def look(response: httpx2.Response) -> None:
+            """A server that no longer knows the session of a message sends 404, and wants a new one
+            (MCP 2025-06-18, Transports, Session Management, 3 and 4)."""
+            if response.request.method != "POST":
+                return  # what a server sends unasked may be long
+            if response.status_code == _NOT_FOUND and _SESSION in response.request.headers:
+                self._session_ended = True
+            response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream))
 
         assert self._settings.url is not None
         headers = {key: os.environ[name] for key, name in self._settings.headers_env.items()}
         async with (
-            _http_client(headers, self._end_session) as http,
+            httpx2.AsyncClient(
+                headers=headers
+                | {"Accept-Encoding": "identity"},  # what is counted is what is kept
+                timeout=httpx2.Timeout(CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
+                event_hooks={"response": [look]},
+            ) as http,
             streamable_http_client(self._settings.url, http_client=http) as streams,
         ):
             yield streams
@@ -349,24 +345,6 @@ def _root_cause(exc: BaseException) -> BaseException:
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return exc
-
-
-def _http_client(headers: dict[str, str], session_ended: Callable[[], None]) -> httpx2.AsyncClient:
-    """Calls `session_ended` when the server no longer knows the session of a message: it then sends
-    404, and wants a new session (MCP 2025-06-18, Transports, Session Management, 3 and 4)."""
-
-    async def look(response: httpx2.Response) -> None:
-        if response.request.method != "POST":
-            return  # what a server sends unasked may be long
-        if response.status_code == _NOT_FOUND and _SESSION in response.request.headers:
-            session_ended()
-        response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream))
-
-    return httpx2.AsyncClient(
-        headers=headers | {"Accept-Encoding": "identity"},  # what is counted is what is kept
-        timeout=httpx2.Timeout(CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S),
-        event_hooks={"response": [look]},
-    )
 
 
 class _BoundedBody(httpx2.AsyncByteStream):

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import Literal
 
 from unified_flow.models.embedded.excerpts import excerpts_of, found_passages, matching_terms
 from unified_flow.models.embedded.intents import talk_of
@@ -79,9 +80,9 @@ def verify(query: str, sections: Sections) -> Verdict:
 
 
 def _verdict(
-    decision: str,
-    issues: list[str] | None = None,
-    hints: list[str] | None = None,
+    decision: Literal["APPROVE", "REVISE"],
+    issues: Sequence[str] = (),
+    hints: Sequence[str] = (),
     *,
     coherent: bool,
     supported: Check = "not checked",
@@ -92,14 +93,13 @@ def _verdict(
         query_addressed="not checked",
         coherent_format=coherent,
     )
-    return Verdict.model_validate(
-        {
-            "decision": decision,
-            "confidence": 0.9 if supported is True else 0.7,
-            "checks": checks,
-            "issues": issues or [],
-            "hints": hints or [],
-        }
+    confidence = 0.9 if supported is True else 0.7
+    return Verdict(
+        decision=decision,
+        confidence=confidence,
+        checks=checks,
+        issues=list(issues),
+        hints=list(hints),
     )
 
 

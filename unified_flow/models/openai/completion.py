@@ -17,7 +17,7 @@ from pydantic_core import from_json
 from unified_flow.errors import CutReplyError, EmptyReplyError, NotJSONError
 from unified_flow.models import ModelReply
 from unified_flow.models.reply import ends_early, reasoning_end
-from unified_flow.servers.client import VENDORS, message_in
+from unified_flow.servers.client import LARGER_CONTEXT, VENDORS, message_in
 
 _SHOWN = 300
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
@@ -28,9 +28,7 @@ _OUT_OF_TOKENS: list[str] = VENDORS["finish_reasons"]["out_of_tokens"]
 _CUT: dict[str, str] = VENDORS["finish_reasons"]["cut"]
 
 
-def read_completion(
-    body: bytes, content_type: str, *, max_tokens: int, larger_context: str
-) -> ModelReply:
+def read_completion(body: bytes, content_type: str, *, max_tokens: int) -> ModelReply:
     """Raises NotJSONError (no completion at all), EmptyReplyError, CutReplyError.
 
     Some servers stream even if not asked to; an event stream counts only with its end.
@@ -44,9 +42,7 @@ def read_completion(
     if not reply.text.strip():
         problem = _why_empty(message)
     if reason in _OUT_OF_TOKENS:
-        raise _out_of_tokens(
-            f"{problem} (finish_reason {reason})", reply, max_tokens, larger_context
-        )
+        raise _out_of_tokens(f"{problem} (finish_reason {reason})", reply, max_tokens)
     if reason in _CUT:
         words = f": {message_in(choice)[:_SHOWN]}" if choice.get("error") else ""
         raise CutReplyError(f"{problem} (finish_reason {reason}): {_CUT[reason]}{words}")
@@ -160,16 +156,14 @@ def _text(message: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _out_of_tokens(
-    problem: str, reply: ModelReply, max_tokens: int, larger_context: str
-) -> CutReplyError:
+def _out_of_tokens(problem: str, reply: ModelReply, max_tokens: int) -> CutReplyError:
     """Either the phase's own budget or the server's context: servers give both the same reason."""
     prompt, written = reply.prompt_tokens, reply.completion_tokens
     if prompt is not None and written is not None and written < max_tokens:
         return CutReplyError(
             f"{problem}: the server's context is full with {prompt} tokens of prompt and {written}"
             f" of the {max_tokens} that the answer may have",
-            hint=larger_context,
+            hint=LARGER_CONTEXT,
         )
     return CutReplyError(
         f"{problem}: it reached its token limit of {max_tokens}", hint=_MORE_TOKENS

@@ -24,7 +24,7 @@ from unified_flow.models import ModelCall, ModelReply, estimate_tokens
 from unified_flow.models.openai.completion import StreamPreview, read_completion
 from unified_flow.models.prompt import prompt
 from unified_flow.models.schema import response_format
-from unified_flow.servers.client import LARGER_CONTEXT, VENDORS, ServerClient, is_too_long
+from unified_flow.servers.client import VENDORS, ServerClient, is_too_long
 
 logger = logging.getLogger(__name__)
 DEFAULT_TIMEOUT_S = 60.0
@@ -86,8 +86,7 @@ def _one_message(messages: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 class OpenAIModel:
-    """`timeout_s` bounds a call as a whole, from connecting to the last byte. `larger_context`
-    is the advice for a prompt that does not fit."""
+    """`timeout_s` bounds a call as a whole, from connecting to the last byte."""
 
     def __init__(
         self,
@@ -96,12 +95,11 @@ class OpenAIModel:
         model: str,
         api_key: str | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        larger_context: str = LARGER_CONTEXT,
     ) -> None:
         self.name = name
         self.model = model
         self.timeout_s = timeout_s
-        self.server = ServerClient(base_url, model, api_key=api_key, larger_context=larger_context)
+        self.server = ServerClient(base_url, model, api_key=api_key)
         self._dialect = Dialect()
 
     def __repr__(self) -> str:
@@ -119,7 +117,6 @@ class OpenAIModel:
                 self.server.without_key(body),
                 response.headers.get("content-type", ""),
                 max_tokens=call.max_tokens,
-                larger_context=self.server.larger_context,
             )
         except Exception as exc:  # only to be labelled: the boundary reports it
             vars(exc)["model_call"] = self._label(call, made.messages)

@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +54,7 @@ class Roots:
         Raises PathRefusedError for what lies outside, whether it exists or not, and
         FileUnusableError for what is not there.
         """
-        if "\0" in path or not _encodable(path):
+        if not _is_possible(path):
             raise PathRefusedError(
                 f"{brief_repr(path, _SHOWN)} is no path: it holds characters that no path has",
                 hint="Name a file as a search shows it.",
@@ -196,9 +197,7 @@ def _is_there(path: Path) -> bool:
     return True
 
 
-def _encodable(path: str) -> bool:
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return True
+def _is_possible(path: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        return b"\0" not in os.fsencode(path)
+    return False
