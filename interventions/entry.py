@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Annotated, Any, TypedDict, cast
 
 from interventions.errors import ArgumentError
-from interventions.plaintext import one_line
+from interventions.plaintext import first_of, one_line
 from interventions.times import from_text
 
 # ISO 8601 with a zone; the second word is the format of JSON Schema.
@@ -340,10 +340,7 @@ def state_of(entry: Entry, now: datetime) -> str:
 
 
 def short_ids(ids: Iterable[str], most: int = 5) -> str:
-    """The short ids, with how many more there are."""
-    shown = list(map(short_id, ids))
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
+    return ", ".join(first_of(list(map(short_id, ids)), most))
 
 
 def closed_at(entry: Entry) -> str:

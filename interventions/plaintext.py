@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def _shown(found: re.Match[str]) -> str:
 def one_line(text: str) -> str:
     """Without what joins emoji to one: terminals differ in how many columns that takes."""
     return " ".join(_EMOJI_JOINED.sub(r"\1", clean(text)).split())
+
+
+def first_of(texts: Sequence[str], most: int) -> list[str]:
+    """At most so many of them, and then how many more there are."""
+    left = len(texts) - most
+    return [*texts[:most], f"and {left} more"] if left > 0 else list(texts)
 
 
 def cells(text: str) -> int:

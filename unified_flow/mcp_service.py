@@ -20,7 +20,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from interventions.entry import Entry, short_id, worst_first
+from interventions.entry import Entry, is_open, short_id, worst_first
 from interventions.errors import QueueError
 from interventions.export import exported
 from interventions.plaintext import clean, one_line
@@ -240,15 +240,14 @@ class AgentTools:
             request = RetryRequest(
                 before["turn_id"], before["id"], note, answer=note, by=by, via=VIA
             )
-            retried = retry_entry(self._queue, request)
-            if not retried.resolved:
-                raise StillOpenError(retried)
-        result = retried.result
+            after, result = retry_entry(self._queue, request)
+            if is_open(after):
+                raise StillOpenError(after, result)
         return _json(
             {
                 "id": before["id"],
                 "resolved": True,
-                "verified": bool(retried.entry["resolutions"][-1].get("verified")),
+                "verified": bool(after["resolutions"][-1].get("verified")),
                 "turn": result_lines(before, result),
                 "response": redact_for_asker(result.response or "") or None,
                 "next_intervention_id": result.intervention_id,

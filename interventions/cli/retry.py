@@ -57,7 +57,7 @@ def retry(
     request = replace(request, answer=note_text or None, edit=edit_text if edit else None)
     view, as_json = {"id": entry["id"], "turn_id": entry["turn_id"]}, flags["as_json"]
     try:
-        retried = retries.retry_entry(queue, request)
+        after, result = retries.retry_entry(queue, request)
     except QueueError as error:
         if as_json:
             refused = {"error": redact_text(str(error)), "hint": terminal.with_home(error.hint)}
@@ -66,7 +66,7 @@ def retry(
     except KeyboardInterrupt:
         terminal.note(f"interrupted; to go on: interventions retry {short_id(entry['id'])}")
         raise
-    resolved, result = retried.resolved, retried.result
+    resolved = not is_open(after)
     say_result(entry, result, with_response=not as_json)
     if as_json:
         ended = {"result": result.as_dict(), "why_open": None if resolved else result.why_open}
@@ -74,7 +74,7 @@ def retry(
     elif resolved:
         terminal.say(f"resolved {entry['id']} (verified)")
     if not resolved:
-        terminal.report(contract.StillOpenError(retried))
+        terminal.report(contract.StillOpenError(after, result))
     if code := code_of_results([result], resolved=resolved):
         raise typer.Exit(code)
 

@@ -16,7 +16,7 @@ import click
 import typer
 
 from interventions import errors
-from interventions.plaintext import clean, for_home
+from interventions.plaintext import clean, first_of, for_home
 
 if TYPE_CHECKING:
     from interventions.entry import MergedFailure
@@ -102,10 +102,8 @@ def with_home(text: str) -> str:
 def note_others(others: Sequence[MergedFailure]) -> None:
     from interventions.view.groups import other_line
 
-    for row in others[:OTHERS_NOTED]:
-        note(f"  {other_line(row)}")
-    if len(others) > OTHERS_NOTED:
-        note(f"  and {len(others) - OTHERS_NOTED} more")
+    for line in first_of(list(map(other_line, others)), OTHERS_NOTED):
+        note(f"  {line}")
 
 
 def is_asked() -> bool:

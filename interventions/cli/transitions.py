@@ -15,7 +15,7 @@ from typer import Argument, Option
 from interventions.cli import options, terminal
 from interventions.cli.retry import code_of_results, retry_request, say_result
 from interventions.cli.terminal import UsageError
-from interventions.entry import Entry, short_ids, worst_first
+from interventions.entry import Entry, is_open, short_ids, worst_first
 from interventions.errors import QueueError
 from interventions.plaintext import one_line
 from interventions.retry.contract import RetryResult, StillOpenError, find_resumer
@@ -72,12 +72,12 @@ def resolve(
         entry = queue.find(wanted)
         request = replace(retry_request(entry, note_text, flags), answer=note_text)
         version = change["expected_version"]
-        retried = retry_entry(queue, request, expected_version=version)
-        say_result(entry, retried.result, with_response=not flags["as_json"])
-        results[entry["id"]] = retried.result
-        if not retried.resolved:
-            raise StillOpenError(retried)
-        return retried.entry
+        after, result = retry_entry(queue, request, expected_version=version)
+        say_result(entry, result, with_response=not flags["as_json"])
+        results[entry["id"]] = result
+        if is_open(after):
+            raise StillOpenError(after, result)
+        return after
 
     each(queue, "resolve", ids, query, one, flags, results)
     if code := code_of_results(results.values()):

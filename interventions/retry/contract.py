@@ -159,24 +159,12 @@ class Resumer(Protocol):
         else it raises means that the turn failed again, as does a result that `failed_again`."""
 
 
-@dataclass(frozen=True)
-class RetriedEntry:
-    """The entry after the retry, and the result."""
-
-    entry: Entry
-    result: RetryResult
-
-    @property
-    def resolved(self) -> bool:
-        return self.entry["resolved_at"] is not None
-
-
 class StillOpenError(UnsolvedError):
     """The turn went on, and that did not solve the entry."""
 
-    def __init__(self, retried: RetriedEntry) -> None:
-        result, name = retried.result, short_id(retried.entry["id"])
-        message = f"{retried.entry['id']} stays open: {result.why_open}"
+    def __init__(self, entry: Entry, result: RetryResult) -> None:
+        name = short_id(entry["id"])
+        message = f"{entry['id']} stays open: {result.why_open}"
         hint = f"interventions show {name}"
         if result.failed_again:
             again = f"turn {result.turn_id} failed again: {result.message}"
@@ -186,7 +174,7 @@ class StillOpenError(UnsolvedError):
         elif result.trouble:
             hint = f"interventions retry {name}"
         super().__init__(message, hint=hint)
-        self.retried = retried
+        self.result = result
 
 
 def has_resumer() -> bool:

@@ -29,9 +29,9 @@ PATIENCE_S = 5.0
 
 def retry_entry(
     queue: InterventionQueue, request: RetryRequest, *, expected_version: int | None = None
-) -> contract.RetriedEntry:
+) -> tuple[Entry, RetryResult]:
     """Resume the turn, and resolve the entry that the request names, verified, if its phase has
-    completed and no other turn needs it.
+    completed and no other turn needs it. The entry after that, and the result.
 
     Raises ConflictError, and then nothing has happened, for an entry that is closed or is not
     `expected_version`; ConflictError if somebody dismissed it meanwhile; another QueueError if the
@@ -46,7 +46,7 @@ def retry_entry(
         if now["resolved_at"] is None:
             raise
         # An earlier run resumed the turn and died before it closed the entry; now it is closed.
-        return contract.RetriedEntry(now, RetryResult(now["turn_id"], contract.ANSWERED_BEFORE))
+        return now, RetryResult(now["turn_id"], contract.ANSWERED_BEFORE)
     finally:
         contract.done_with(resumer)
     if result.solved:
@@ -56,7 +56,7 @@ def retry_entry(
     if now["dismissed_at"] is not None:
         hint = f"interventions show {short_id(now['id'])}"
         raise ConflictError(f"{now['id']} was dismissed while its turn went on", hint=hint)
-    return contract.RetriedEntry(now, result)
+    return now, result
 
 
 def retry(home: Path, request: RetryRequest, resumer: contract.Resumer) -> RetryResult:

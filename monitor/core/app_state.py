@@ -120,9 +120,9 @@ def apply(
 
 
 def _why(error: QueueError | InputError) -> str:
-    if isinstance(error, StillOpenError) and error.retried.result.failed_again:
+    if isinstance(error, StillOpenError) and error.result.failed_again:
         # Whether the fix did anything: in what it differs from the failure before.
-        result = error.retried.result
+        result = error.result
         has_new_error = any(line.startswith("now: ") for line in result.difference)
         said = [] if has_new_error else [result.message or ""]
         said += result.difference

@@ -23,7 +23,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from interventions.entry import Entry, short_id, short_ids, state_of, turn_context
-from interventions.plaintext import one_line
+from interventions.plaintext import first_of, one_line
 from interventions.queue import InterventionQueue
 from interventions.view.description import where
 from interventions.view.groups import other_failures, other_line, single
@@ -138,13 +138,10 @@ class Form(ModalScreen[ChangeOutcome | None]):
     def notes(self) -> list[str]:
         """What a person should know of the targets before they submit."""
         others = other_failures(self.entries) if self.CLOSES else []
-        named = [f"  {other_line(row)}" for row in others[:_MOST_OTHERS]]
-        if named:
-            more = len(others) - len(named)
-            named[-1] += f"  and {more} more" if more else ""
-            what = f"{len(others)} other failure{'s' if len(others) > 1 else ''}"
-            named.insert(0, f"closes {what}, too:")
-        return [*filter(None, [self.target_note]), *named]
+        named = [f"  {line}" for line in first_of(list(map(other_line, others)), _MOST_OTHERS)]
+        what = f"{len(others)} other failure{'s' if len(others) > 1 else ''}"
+        closes = f"closes {what}, too:" if others else ""
+        return [*filter(None, [self.target_note, closes]), *named]
 
     def target_lines(self, entries: Sequence[Entry]) -> list[Content]:
         """What one cause has in common once; of each where it happened, and else what."""

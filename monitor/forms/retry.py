@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 
 from interventions.entry import ESCALATION, Entry, is_open, latest_failure, short_ids
 from interventions.errors import NoResumerError, QueueError
-from interventions.plaintext import one_line
+from interventions.plaintext import first_of, one_line
 from interventions.retry import contract, retries
 from monitor.core.app_state import VIA, Change, ChangeOutcome, InputError, apply
 from monitor.core.feeds import foreign_error, redacted
@@ -207,12 +207,13 @@ class RetryForm(TurnForm):
                 ask=partial(ask_about_call, self.app),
             )
             self.running = [entry["turn_id"]]
-            retried = retries.retry_entry(self.queue, request, expected_version=entry["version"])
-            if not retried.resolved:
-                raise contract.StillOpenError(retried)
-            if retried.result.failed:
-                self.remarks += retries.result_lines(entry, retried.result)
-            return retried.entry
+            version = entry["version"]
+            after, result = retries.retry_entry(self.queue, request, expected_version=version)
+            if is_open(after):
+                raise contract.StillOpenError(after, result)
+            if result.failed:
+                self.remarks += retries.result_lines(entry, result)
+            return after
 
         return retry_one
 
@@ -258,8 +259,7 @@ def summary(tried: Sequence[retries.RetriedTurn]) -> list[str]:
     failed = [f"turn {o.turn_id} failed: {o.what[:300]}" for o in tried if o.status == "failed"]
     reasons = Counter(one.what[:300] for one in tried if one.status == "skipped")
     lines = [*failed, *(f"{count} skipped: {reason}" for reason, count in reasons.items())]
-    more = [f"and {len(lines) - _MOST_PROBLEMS} more"] if len(lines) > _MOST_PROBLEMS else []
-    return [retries.tally(tried), *lines[:_MOST_PROBLEMS], *more]
+    return [retries.tally(tried), *first_of(lines, _MOST_PROBLEMS)]
 
 
 def ask_about_call(app: App[Any], call: contract.BegunCall) -> contract.CallDecision:

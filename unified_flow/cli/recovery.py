@@ -11,6 +11,7 @@ from interventions.cli.terminal import UsageError, note, say
 from interventions.entry import short_id
 from interventions.errors import NotFoundError
 from interventions.home import find_home
+from interventions.plaintext import first_of
 from unified_flow.cli import options
 from unified_flow.cli.terminal import say_object
 
@@ -40,10 +41,9 @@ def note_dead_turns(services: Services) -> None:
 
 def described(dead: Sequence[DeadTurn]) -> str:
     numbers = [str(turn.turn_id) for turn in dead]
-    more = f" and {len(dead) - SHOWN} more" if len(dead) > SHOWN else ""
     names = sorted({short_id(turn.intervention_id) for turn in dead if turn.intervention_id})
     queued = f" (intervention {', '.join(names)})" if names else " (the queue has no room for it)"
-    return f"the process died that ran turn {', '.join(numbers[:SHOWN])}{more}{queued}"
+    return f"the process died that ran turn {', '.join(first_of(numbers, SHOWN))}{queued}"
 
 
 def recover(

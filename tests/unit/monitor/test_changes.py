@@ -8,7 +8,7 @@ import pytest
 
 from interventions.entry import Entry, complete
 from interventions.errors import ConflictError, CorruptQueueError, StorageError
-from interventions.retry.contract import FAILED, RetriedEntry, RetryResult, StillOpenError
+from interventions.retry.contract import FAILED, RetryResult, StillOpenError
 from monitor.core.app_state import ChangeOutcome, InputError, apply
 
 HOME = Path("/srv/flow")
@@ -35,7 +35,7 @@ def _with(error: Exception) -> ChangeOutcome:
     [
         (ConflictError("bob was first", hint="look again"), "bob was first"),
         (InputError("yesterday is not in the future"), "yesterday is not in the future"),
-        (StillOpenError(RetriedEntry(ENTRIES[1], AGAIN)), "failed again: KeyError: 5"),
+        (StillOpenError(ENTRIES[1], AGAIN), "failed again: KeyError: 5"),
     ],
 )
 def test_one_that_is_refused_leaves_the_others(error: Exception, why: str) -> None:

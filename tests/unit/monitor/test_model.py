@@ -111,7 +111,7 @@ def test_words() -> None:
         *("7", "9999", "10k", "999k", "3M")
     ]
     assert short_ids(_entry(n)["id"] for n in range(7)) == (
-        "000000, 000001, 000002, 000003, 000004 and 2 more"
+        "000000, 000001, 000002, 000003, 000004, and 2 more"
     )
     model = TriageModel(_snapshot(_entry(1, owner="[b]\x1b")))
     (row,) = OpenTab(model).rows(NOW)
