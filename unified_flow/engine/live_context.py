@@ -107,7 +107,7 @@ class LivePhaseContext:
         asked: dict[str, Any] = {
             "phase": self.phase,
             "model": model.name,
-            "request_digest": request_digest(call),
+            "request_digest": "" if model.name == EMBEDDED else request_digest(call),
         }
         started = perf_counter()
         try:

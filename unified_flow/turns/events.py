@@ -172,8 +172,9 @@ class PhaseStarted(Event):
 
 
 class ModelCalled(Event):
-    """`request_digest` covers everything that the model read; `reply` is its raw text. `left_out`
-    counts passages and earlier turns that the prompt had no room for.
+    """`request_digest` covers everything that the model read; rules read no prompt, and have none.
+    `reply` is its raw text. `left_out` counts passages and earlier turns that the prompt had no
+    room for.
     """
 
     event: Literal["model_called"] = "model_called"

@@ -25,7 +25,6 @@ from unified_flow.api.problems import ProblemError
 from unified_flow.api.response_schemas import errors
 from unified_flow.api.turns import retry
 from unified_flow.engine.dead_turns import report_dead_turns
-from unified_flow.engine.telemetry.query_log import PhaseLine
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import (
     NoSuchTurnError,
@@ -188,6 +187,17 @@ class RetriedTurn(BaseModel):
 
     status: str
     turn_id: int
+
+
+class PhaseLine(BaseModel):
+    """One visit of a phase; its time in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    visit: int
+    status: str
+    duration_ms: float
 
 
 class TurnView(BaseModel):

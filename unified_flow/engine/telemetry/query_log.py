@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class PhaseLine(BaseModel):
-    """One visit of a phase; its time in milliseconds."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    visit: int
-    status: str
-    duration_ms: float
-
-
 class HttpLine(BaseModel):
     """`route` as it is described, never the path that was sent; `client` is the name of the token
     that it came with."""
@@ -56,7 +45,8 @@ class HttpLine(BaseModel):
 
 class RequestLine(BaseModel):
     """Every line has every key. `status` is the turn's, or `served` or `refused` without one;
-    `type` and `code` are those of the error; `http` is null for what came another way."""
+    `phases` are `Turn.phases`; `type` and `code` are those of the error; `http` is null for what
+    came another way."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -73,7 +63,7 @@ class RequestLine(BaseModel):
     question_chars: int = 0
     sources: int = 0
     model_calls: int = 0
-    phases: tuple[PhaseLine, ...] = ()
+    phases: list[dict[str, Any]] = []
     error: bool = False
     type: str | None = None
     code: str | None = None
@@ -99,7 +89,7 @@ class RequestLine(BaseModel):
             question_chars=len(turn.question),
             sources=len(turn.citations),
             model_calls=turn.counters.model_calls,
-            phases=tuple(PhaseLine(**visit) for visit in turn.phases),
+            phases=turn.phases,
             error=failure is not None,
             type=kind or (failure.error_type if failure is not None else None),
             code=error.code if isinstance(error, PhaseError) else None,

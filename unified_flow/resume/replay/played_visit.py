@@ -74,13 +74,13 @@ class RecordedVisit:
 
 class PlayedVisit:
     """The context of the phase (`PhaseContext`). `real` gives today's recipes and tools, and the
-    history of a turn that had not read it. `requests` are the digests of what it asked models."""
+    history of a turn that had not read it. `asked_otherwise`: a model's prompt differs now."""
 
     by_rules = False
     lacking: Mapping[str, str] = {}
 
     def __init__(self, visit: RecordedVisit, limits: Limits, real: Services | None) -> None:
-        self.requests: list[str] = []
+        self.asked_otherwise = False
         self._visit = visit
         self._turn = visit.before
         self._limits = limits
@@ -88,7 +88,7 @@ class PlayedVisit:
         failed = visit.failure
         # The search beside the phase failed, whatever a model had said by then.
         beside = failed is not None and failed.tool is not None and failed.phase != COORDINATOR
-        self._replies = deque([] if beside else [call.reply for call in visit.model_calls])
+        self._calls = deque([] if beside else visit.model_calls)
 
     async def run(self) -> Any:
         """The phase's output. Raises what it raises."""
@@ -110,15 +110,13 @@ class PlayedVisit:
     ) -> T:
         phase, most = self._visit.phase, self._limits.model_calls
         call = model_call(self._turn, phase, self.recipe, output, inputs, limit=most)
-        if not self._replies:
+        if not self._calls:
             raise self._unrecorded(f"{phase} asks a model once more than it did then")
-        reply, request = self._replies.popleft(), request_digest(call)
-        self.requests.append(request)
-        called = ModelCalled(
-            phase=phase, model="recorded", request_digest=request, reply=reply, duration_ms=0.0
-        )
-        self._turn = apply(self._turn, called)
-        return parse_reply(reply, output)
+        then = self._calls.popleft()
+        if then.request_digest:
+            self.asked_otherwise |= then.request_digest != request_digest(call)
+        self._turn = apply(self._turn, then)
+        return parse_reply(then.reply, output)
 
     async def tools(self) -> tuple[ToolDescription, ...]:
         return self._real.toolbox.describe() if self._real is not None else ()

@@ -117,8 +117,7 @@ async def _compared(
         if step.limit is not None:
             raise step.limit
         output = await played.run()
-        asked = [call.request_digest for call in visit.model_calls]
-        otherwise = real is not None and visit.output is not None and asked != played.requests
+        otherwise = real is not None and visit.output is not None and played.asked_otherwise
     except Exception as exc:  # noqa: BLE001 - whatever a phase raises is its failure
         outside, said = isinstance(exc, RecordedFailureError), redact_text(str(exc))
         failure = PlayedFailure(visit.phase, wire_name(exc), said, outside)
