@@ -9,6 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +21,7 @@ from tests.forked import Process
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
 from unified_flow.cli.app import app
+from unified_flow.engine.worker_dispatch import CHECK_S
 from unified_flow.errors.turns import TurnStoppedError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases import NAMES
@@ -55,6 +57,17 @@ def test_a_worker_answers_what_is_asked_here(
     assert listed.stdout == "0 workers\n"
     resumed = runner.invoke(app, ["resume", "1", "--home", str(served_home)])
     assert "no worker takes turns" in resumed.stderr
+
+
+def test_a_flow_that_was_closed_hears_of_its_next_turn(
+    client: UnifiedFlow, start_worker: StartWorker
+) -> None:
+    start_worker()
+    client.ask(QUESTION)
+    sleep(2.0)  # it may still hear of something for a second
+    asked = monotonic()
+    client.ask(QUESTION)
+    assert monotonic() - asked < CHECK_S
 
 
 def test_a_failure_is_raised_here_and_retried_on_a_worker(

@@ -100,8 +100,10 @@ class Workers(Dispatcher):
         await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
 
     def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()  # nobody waits for anything any more
+        with self._guard:
+            listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()  # nobody waits for anything, until the flow is used again
 
     @contextmanager
     def _news_of(self, turn_id: int) -> Iterator[News]:
