@@ -94,8 +94,7 @@ class ServerClient:
                 try:
                     if response.is_success:
                         return response, await self._body(response, on_chunk)
-                    reason = await _reason(response)
-                    raise status_error(response, reason, self.endpoint, self.secret)
+                    raise self._refusal(response, await _reason(response))
                 finally:
                     await response.aclose()
         except TimeoutError as exc:
@@ -123,6 +122,22 @@ class ServerClient:
         if self.secret is None or len(self.secret) < SHORTEST_KEY:
             return body
         return body.replace(self.secret.encode(), b"[redacted]")
+
+    def _refusal(self, response: httpx.Response, body: bytes) -> httpx.HTTPStatusError:
+        """`body` is the beginning of what the server sent with its refusal."""
+        reason = _redacted(message_in(body.decode("utf-8", "replace")), self.secret)[:_SHOWN]
+        status = f"{response.status_code} {response.reason_phrase}".strip()
+        message = f"{status} from the model server {self.endpoint}"
+        if reason:
+            message += f": {reason}"
+        if response.is_redirect:
+            message += " (redirects are not followed: they would carry the key elsewhere)"
+        headers = {k: v for k, v in response.headers.items() if k in _KEPT_HEADERS}
+        bounded = httpx.Response(
+            response.status_code, headers=headers, text=reason, request=response.request
+        )
+        error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
+        return hinted(error, _status_hint(response.status_code, reason))
 
     def _transport(self) -> httpx.AsyncBaseTransport:
         loop = asyncio.get_running_loop()
@@ -207,23 +222,6 @@ def transport_error(
     reason = str(error) or type(error).__name__
     same = type(error)(f"{reason} (asked {target})", request=request)
     return hinted(same, _hint(error))
-
-
-def status_error(
-    response: httpx.Response, body: bytes, endpoint: str, secret: str | None
-) -> httpx.HTTPStatusError:
-    """`body` is the beginning of what the server sent with its refusal."""
-    reason = _redacted(message_in(body.decode("utf-8", "replace")), secret)[:_SHOWN]
-    status = f"{response.status_code} {response.reason_phrase}".strip()
-    message = f"{status} from the model server {endpoint}" + (f": {reason}" if reason else "")
-    if response.is_redirect:
-        message += " (redirects are not followed: they would carry the key elsewhere)"
-    headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
-    bounded = httpx.Response(
-        response.status_code, headers=headers, text=reason, request=response.request
-    )
-    error = httpx.HTTPStatusError(message, request=response.request, response=bounded)
-    return hinted(error, _status_hint(response.status_code, reason))
 
 
 def _status_hint(status: int, reason: str) -> str | None:

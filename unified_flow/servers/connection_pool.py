@@ -40,10 +40,9 @@ def new_transport(base_url: httpx.URL | str) -> httpx.AsyncBaseTransport:
     loopback addresses.
     """
     url = httpx.URL(base_url)
-    verify = trusted_context() if url.scheme == "https" else _plain_context()
     if is_loopback(url.host) or not getproxies():
-        return SpreadTransport(url, verify)
-    return _ByProxy(verify)
+        return SpreadTransport(url, trusted_context() if url.scheme == "https" else None)
+    return _ByProxy()
 
 
 def is_loopback(host: str) -> bool:
@@ -61,16 +60,10 @@ def trusted_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-@cache
-def _plain_context() -> ssl.SSLContext:
-    """Trusts no certificate at all: cheap to make, and safe should https ever be asked of it."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 class SpreadTransport(httpx.AsyncBaseTransport):
     """A call takes the connection that became free last, so that a few calls keep few."""
 
-    def __init__(self, url: httpx.URL, verify: ssl.SSLContext) -> None:
+    def __init__(self, url: httpx.URL, verify: ssl.SSLContext | None) -> None:
         port = url.port or _PORTS[url.scheme]
         self._origin = httpcore.Origin(url.raw_scheme, url.raw_host, port)
         self._verify = verify
@@ -152,8 +145,8 @@ class _Released(httpx.AsyncByteStream):
 class _ByProxy(httpx.AsyncBaseTransport):
     """Over the proxies of the environment, which only httpx's client knows how to choose."""
 
-    def __init__(self, verify: ssl.SSLContext) -> None:
-        self._client = httpx.AsyncClient(verify=verify, timeout=None)
+    def __init__(self) -> None:
+        self._client = httpx.AsyncClient(verify=trusted_context(), timeout=None)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         return await self._client.send(request, stream=True, follow_redirects=False)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,7 +34,10 @@ def installed_tools() -> list[Tool]:
     """Of every entry point in the group `unified_flow.tools`. Raises ConfigError."""
     found: list[Tool] = []
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
-        found += _of_entry_point(point)
+        origin = f"entry point {point.name} ({point.value})"
+        with _loading(origin, "mend or uninstall the package that registers it"):
+            loaded = point.load()
+        found += _tools_in(loaded, origin)
     return found
 
 
@@ -95,18 +98,12 @@ def _file_of(module: ModuleType | None) -> Path | None:
     return Path(file) if isinstance(file, str) else None
 
 
-def _of_entry_point(point: EntryPoint) -> list[Tool]:
-    origin = f"entry point {point.name} ({point.value})"
-    with _loading(origin, "mend or uninstall the package that registers it"):
-        loaded = point.load()
-    return _tools_in(loaded, origin)
-
-
 def _of_spec(spec: str) -> list[Tool]:
     module_name, _, name = spec.partition(":")
     origin = f"module {module_name}"
     with _loading(origin, "mend it, or name another with --tools"):
-        module = _module(module_name)
+        is_file = is_module_path(module_name)
+        module = _file(module_name) if is_file else importlib.import_module(module_name)
     if not name:
         return _tools_in(module, origin)
     if not hasattr(module, name):
@@ -124,10 +121,6 @@ def _loading(origin: str, hint: str) -> Iterator[None]:
     except (Exception, SystemExit) as exc:  # a foreign module may raise anything on import
         message = f"{origin} cannot be loaded: {type(exc).__name__}: {exc}"
         raise ConfigError(message, hint=hint) from exc
-
-
-def _module(named: str) -> ModuleType:
-    return _file(named) if is_module_path(named) else importlib.import_module(named)
 
 
 def _file(named: str) -> ModuleType:

@@ -36,7 +36,10 @@ def read_completion(body: bytes, content_type: str, *, max_tokens: int) -> Model
     if _is_stream(body, content_type):
         reply, choice, message = _read_stream(body)
     else:
-        reply, choice, message = _read_whole(body)
+        envelope = _loads(body)
+        choice = _choice(envelope)
+        message = choice.get("message")
+        reply = ModelReply(_text(message), *_usage(envelope))
     reason = str(choice.get("finish_reason") or "").lower()[:40]
     problem = f"the model's reply is cut after {len(reply.text)} characters"
     if not reply.text.strip():
@@ -56,13 +59,6 @@ def _is_stream(body: bytes, content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() == "text/event-stream" or bool(
         body.lstrip().startswith((b"data:", b"event:"))
     )
-
-
-def _read_whole(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
-    envelope = _loads(body)
-    choice = _choice(envelope)
-    message = choice.get("message")
-    return ModelReply(_text(message), *_usage(envelope)), choice, message
 
 
 def _read_stream(body: bytes) -> tuple[ModelReply, dict[str, Any], Any]:
