@@ -194,8 +194,8 @@ class FileHistory(store.Store):
     def _caught_up(self, marks: Mapping[Path, Mark | None]) -> sqlite3.Connection:
         connection = self._index.connection()
         run = connection.execute
-        known = marks == self._index.seen
-        if not (known or all(_known(run, path)[0] == mark for path, mark in marks.items())):
+        # Asked each time: another process may have made it anew, and have read nothing yet.
+        if not all(_known(run, path)[0] == mark for path, mark in marks.items()):
             with connection:
                 run("BEGIN IMMEDIATE")
                 if not all(self._read_on(run, path) for path in marks):
@@ -291,7 +291,7 @@ def _add_failure(run: _Run, line: dict[str, Any], where: str) -> None:
     _add_failed(run, line, where)
     if holder:
         # It may be in the emergency log too, if its writer had given up waiting.
-        _add_held(run, line["id"], holder)
+        _add_held(run, line.get("id"), holder)
         run("INSERT OR IGNORE INTO acknowledged (id, open) VALUES (?, 1)", (holder,))
 
 
@@ -330,7 +330,7 @@ class _Index(threading.local):
         self._tried = self._in_memory = False
         self._connection: _Connection | None = None
         self._process = 0
-        # What the files were like that it has indexed, and which questions had no answer then.
+        # What the files were like when it was asked last, and which questions had no answer then.
         self.seen: Mapping[Path, Mark | None] = {}
         self.unknown: list[tuple[str, tuple[object, ...]]] = []
 
@@ -339,7 +339,6 @@ class _Index(threading.local):
             # Who only reads makes no folder.
             in_memory = self._in_memory or not self.path.parent.is_dir()
             self._connection, self._process = _opened(None if in_memory else self.path), os.getpid()
-            self.seen = {}
         return self._connection
 
     def start_anew(self, error: sqlite3.Error) -> bool:

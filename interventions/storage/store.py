@@ -386,7 +386,7 @@ def failure_row(line: Mapping[str, Any]) -> tuple[object, ...]:
     message = str(line.get("error_message") or "")[:_MOST_MESSAGE]
     turns = (line.get("turn_id"), *(line.get("turns") or ()))
     return (
-        *(line["id"], line.get("intervention_id") or None, line["admission"]),
+        *(line.get("id"), line.get("intervention_id") or None, line["admission"]),
         *(line.get("reason") or "unknown", rank, created, *texts, message),
         sorted({turn for turn in turns if isinstance(turn, int) and turn}),
     )

@@ -225,13 +225,18 @@ def _fields(values: Mapping[str, Any]) -> list[str]:
 
 
 def _lines_of(value: Any) -> list[str]:
-    """Of a list: `- ` before the first line of each item."""
+    """Of a list: `- ` before the first line of each item. One within another is one line, for lists
+    may be as deep as Python's stack."""
     if isinstance(value, dict):
         return _fields(value)
-    if isinstance(value, list):
-        items = (enumerate(_lines_of(item)) for item in value)
-        return [f"{'  ' if number else '- '}{line}" for item in items for number, line in item]
-    return str(value).split("\n")
+    if not isinstance(value, list):
+        return str(value).split("\n")
+    lines: list[str] = []
+    for item in value:
+        text = json.dumps(item, ensure_ascii=False) if isinstance(item, list) else item
+        first, *more = _lines_of(text) or [""]
+        lines += [f"- {first}", *(f"  {line}" for line in more)]
+    return lines
 
 
 def commands(entry: Entry, resumer: bool = True) -> list[str]:

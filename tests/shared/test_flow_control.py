@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import queue
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -245,3 +247,19 @@ def test_much_text_of_any_script_is_seen(character: str, database: Database) -> 
 
     assert asyncio.run(send()) == text
     listener.close()
+
+
+def test_text_that_the_database_does_not_take_is_no_trouble(database: Database) -> None:
+    troubles: list[object] = []
+
+    async def send() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: troubles.append(said))
+        TextSender(database, 1)(TextArrived(phase="synthesis", text="x"))
+        (sending,) = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait([sending])
+        del sending
+        gc.collect()
+
+    database.row = Mock(side_effect=DatabaseAwayError("away"))  # type: ignore[method-assign]
+    asyncio.run(send())
+    assert not troubles

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from tests.unit.test_turn_store import STOPPED, begun, started
-from unified_flow.shared.database import Database
+from unified_flow.errors import DatabaseAwayError
+from unified_flow.shared.database import Connection, Database
 from unified_flow.shared.turn_lease import PostgresLease
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.turns.events import TurnCompleted
@@ -158,6 +161,31 @@ def test_what_is_put_with_a_line_goes_with_it(database: Database) -> None:
         assert (result, event, len(tries)) == ("put", STOPPED, 2)
         assert database.row("SELECT count(*) FROM texts") == (1,)
         assert len(await store.read(lease.turn_id)) == 2
+        await lease.release()
+        store.close()
+
+    asyncio.run(run())
+
+
+def test_a_turn_whose_beginning_was_written_but_not_answered_begins(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, lost = database.connection, []
+
+    @contextmanager
+    def loses_one_answer() -> Iterator[Connection]:
+        with real() as connection:
+            yield connection
+            if not lost and connection.execute("SELECT 1 FROM turns").fetchone():
+                lost.append(1)
+                raise DatabaseAwayError("the connection was lost")
+
+    monkeypatch.setattr(database, "connection", loses_one_answer)
+
+    async def run() -> None:
+        store = PostgresTurnStore(database)
+        lease = await written(store)
+        assert (lost, await store.ids()) == ([1], [lease.turn_id])
         await lease.release()
         store.close()
 

@@ -284,7 +284,8 @@ def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> 
         f"{store.ADD_FAILURE} ON CONFLICT (id) DO UPDATE SET"
         " holder = coalesce(intervention_failures.holder, EXCLUDED.holder)"
     )
-    rows = ((store.failure_row(line), line) for line in lines)
+    # Another program's line may have no id, and is a loss all the same.
+    rows = ((store.failure_row({**line, "id": str(line.get("id"))}), line) for line in lines)
     _add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
 
 

@@ -11,6 +11,7 @@ import json
 
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
+from unified_flow.errors import DatabaseAwayError
 from unified_flow.shared.database import Database
 from unified_flow.shared.turn_lease import CHANNEL
 from unified_flow.turns.events import Observed, TextArrived
@@ -41,7 +42,10 @@ class TextSender:
         while (news := self._next()) is not None:
             payload = f"{self._turn_id} {MARK}{json.dumps(news)}"
             query = "SELECT pg_notify(%(channel)s, %(payload)s)"
-            await asyncio.to_thread(self._database.row, query, channel=CHANNEL, payload=payload)
+            try:
+                await asyncio.to_thread(self._database.row, query, channel=CHANNEL, payload=payload)
+            except DatabaseAwayError:
+                return  # who follows sees the text of the next phase
             await asyncio.sleep(EVERY_S)
 
     def _next(self) -> tuple[str, int, str] | None:

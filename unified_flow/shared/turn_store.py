@@ -25,7 +25,11 @@ LETS_GO_S = 1.0  # who has ended a run
 
 _QUEUED = "(live AND status = 'queued')"
 _STOOD = f"RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
-_NEW = f"INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s) {_STOOD}"
+# Sent again, for its answer was lost, it finds its own row.
+_NEW = f"""
+    INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s)
+    ON CONFLICT (turn_id) DO UPDATE SET worker_id = EXCLUDED.worker_id {_STOOD}
+"""
 _TAKE = f"UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s {_STOOD}"
 _LOCKED = f"""{TURN_LOCK} + turn_id IN (
     SELECT classid::bigint << 32 | objid::bigint

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from interventions.entry import Transition, complete
+from interventions.storage.jsonl import is_too_deep
 from interventions.view.description import Kind, describe
 from interventions.view.ribbon import in_line, phases
 from monitor.widgets.turn_text import ribbon_line, ribbon_summary
@@ -119,3 +121,16 @@ def test_a_ribbon_in_marks_in_words_and_in_short() -> None:
 )
 def test_what_is_no_ribbon_is_shown_as_far_as_it_is_one(value: object, told: str) -> None:
     assert in_line(phases(value)) == told
+
+
+@pytest.mark.parametrize("within", [lambda deep: [deep], lambda deep: [{"a": deep}]])
+def test_what_is_as_deep_as_a_queue_file_may_be_is_shown(within: Callable[[Any], Any]) -> None:
+    deep: Any = "x"
+    while not is_too_deep({"a": {"context": within(deep)}}):
+        deep = within(deep)
+    (section,) = [
+        one
+        for one in describe(complete(FULL | {"context": {"deep": deep}}), [], [], NOW)
+        if one.kind is Kind.CONTEXT
+    ]
+    assert "x" in "".join(section.lines)

@@ -20,6 +20,7 @@ from interventions.home import (
     state_folder,
     transitions_file,
 )
+from interventions.recovery import recover
 from interventions.storage import jsonl
 from interventions.times import utc_now
 
@@ -202,6 +203,30 @@ def test_a_line_of_odd_values_costs_itself_alone(
     assert [line["action"] for line in again.journal()] == ["resolve"]
     assert [entry["id"] for entry in again.history()] == [closed["id"]]
     assert again.health()["dropped"] == {}
+
+
+def test_a_loss_without_an_id_is_a_loss(home: Path, queue: InterventionQueue) -> None:
+    lost = jsonl.encode({"admission": "dropped", "reason": "storage", "turn_id": 7})
+    jsonl.append(emergency_log(home, utc_now().date()), lost, lost)
+    assert queue.health()["dropped"] == {"storage": 2}
+    assert queue.turns_needed() == {7}
+    assert recover(queue, lost=False).unusable == 2
+
+
+def test_an_index_that_another_process_made_anew_is_read_into_again(
+    home: Path, queue: InterventionQueue, make
+) -> None:
+    archive(home, closed := closed_entry(queue, make))
+    assert queue.store.archived_one(closed["id"])
+    with queue.store.transaction(1):  # it looks ahead
+        pass
+    code = """
+import sqlite3, sys
+from interventions.storage.file_history import _make_anew
+_make_anew(sqlite3.connect(sys.argv[1], isolation_level=None).execute)
+"""
+    subprocess.run([sys.executable, "-c", code, str(history_index(home))], check=True)
+    assert queue.store.archived_one(closed["id"])
 
 
 def test_lines_are_read_on(tmp_path: Path) -> None:
