@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
+from unified_flow.api.app import make_app
 from unified_flow.api.running_turns import Progress, RunningTurns, cancel_and_wait
+from unified_flow.flow import UnifiedFlow
+from unified_flow.wiring import wire
 
 
 async def _waits(inner: asyncio.Future[None]) -> None:
@@ -54,3 +59,38 @@ def test_who_ends_a_turn_and_is_cancelled_goes_when_it_has_ended(whole: bool) ->
         return ending.cancelled(), done
 
     assert asyncio.run(run()) == (True, ["journalled"] * (1 + whole))
+
+
+def test_who_leaves_before_a_stream_begins_cancels_its_turn(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+
+    async def refresh(*_: object) -> None:
+        began.append("refresh")
+        await asyncio.Event().wait()
+
+    async def receive() -> Message:
+        while not began:
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        began.append(str(message.get("status")))
+
+    monkeypatch.setattr(UnifiedFlow, "_refresh_documents", refresh)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/query/stream",
+        "query_string": b"question=Who",
+        "headers": [(b"host", b"localhost")],
+    }
+
+    async def run() -> None:
+        app = make_app(wire(home))
+        async with app.router.lifespan_context(app), asyncio.timeout(20):
+            await app(scope, receive, send)
+
+    asyncio.run(run())
+    assert began[:2] == ["refresh", "499"]

@@ -97,16 +97,7 @@ class RunningTurns:
         Raises what the turn raises, ProblemError if the client has left or the service stops.
         """
         task = self.start(turn)
-        left = asyncio.create_task(_disconnected(receive))
-        try:
-            await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            left.cancel()
-            abandoned = not task.done()
-            if abandoned:
-                await cancel_and_wait(task)
-        if abandoned:
-            raise ProblemError(problems.invalid("status_400", CLIENT_CLOSED))
+        await connected_until(task, task, receive)
         return self.result(task)
 
     def result(self, task: asyncio.Task[T]) -> T:
@@ -124,6 +115,22 @@ class RunningTurns:
         self.stopping = True
         self.cancel_all()
         await ended(*self._tasks)
+
+
+async def connected_until(
+    happens: asyncio.Future[Any], task: asyncio.Task[Any], receive: Receive
+) -> None:
+    """The task is cancelled if the client leaves before it happens. Raises ProblemError then."""
+    left = asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait({happens, left}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        left.cancel()
+        abandoned = not happens.done()
+        if abandoned:
+            await cancel_and_wait(task)
+    if abandoned:
+        raise ProblemError(problems.invalid("status_400", CLIENT_CLOSED))
 
 
 async def cancel_and_wait(task: asyncio.Task[Any]) -> None:

@@ -15,13 +15,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Receive
 
 from unified_flow.api.answer import Answer, pieces
 from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep
 from unified_flow.api.http_exchange import HttpExchange, body_of
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.api.response_schemas import STREAM, EventStream, errors
-from unified_flow.api.running_turns import cancel_and_wait
+from unified_flow.api.running_turns import cancel_and_wait, connected_until
 from unified_flow.api.turns import Question, ask
 from unified_flow.turns.events import Observed, PhaseCompleted, PhaseFailed, PhaseStarted
 from unified_flow.turns.input_checks import MAX_ID_CHARS, MAX_QUESTION_CHARS
@@ -88,7 +89,7 @@ async def query(
 ) -> Any:
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
     if body.stream or EventStream.media_type in request.headers.get("accept", "").lower():
-        return await _stream(state, body, exchange)
+        return await _stream(state, body, exchange, request.receive)
     turn = ask(state, body.to_ask, exchange, traced=body.trace)
     answer = await state.running.while_connected(turn, request.receive)
     return Response(answer.model_dump_json(), media_type="application/json")
@@ -105,7 +106,7 @@ async def query_stream(
     connects again, with the id of the last event: 204 tells it to stop."""
     if "last-event-id" in request.headers:
         return Response(status_code=HTTPStatus.NO_CONTENT)
-    return await _stream(state, asked, exchange, f"id: {exchange.request_id}\n\n")
+    return await _stream(state, asked, exchange, request.receive, f"id: {exchange.request_id}\n\n")
 
 
 class NewSession(BaseModel):
@@ -120,7 +121,11 @@ async def new_session(state: StateDep) -> NewSession:
 
 
 async def _stream(
-    state: AppState, asked: StreamedQuestion, exchange: HttpExchange, first: str = ""
+    state: AppState,
+    asked: StreamedQuestion,
+    exchange: HttpExchange,
+    receive: Receive,
+    first: str = "",
 ) -> EventStream:
     """`first`, and the events of a turn that has begun. Raises ProblemError where none begins: only
     a failure before the first event has a status of its own."""
@@ -128,7 +133,9 @@ async def _stream(
     turn = ask(state, asked.to_ask, exchange, seen.put_nowait, traced=asked.trace)
     task = state.running.start(turn)
     task.add_done_callback(lambda _: seen.put_nowait(None))
-    if await seen.get() is None:
+    begun = asyncio.ensure_future(seen.get())
+    await connected_until(begun, task, receive)
+    if begun.result() is None:
         state.running.result(task)
         seen.put_nowait(None)  # it was answered before
     return EventStream(_events(state, task, seen, exchange, first))
