@@ -133,11 +133,8 @@ class TriageModel:
     def alike(self, entry: Entry) -> list[Entry]:
         """Other open entries with the same fingerprint."""
         own = entry["fingerprint"]
-        return [
-            other
-            for other in self.snapshot.entries
-            if own and other["fingerprint"] == own and other["id"] != entry["id"] and is_open(other)
-        ]
+        alike = (e for e in self.snapshot.open_entries if own and e["fingerprint"] == own)
+        return [other for other in alike if other["id"] != entry["id"]]
 
     def sort(self, order: Sort) -> None:
         """The times take turns."""

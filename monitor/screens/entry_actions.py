@@ -24,12 +24,11 @@ from interventions.view.description import as_markdown, commands
 from monitor.core import app_state, desktop
 from monitor.core.app_state import AppState, ChangeOutcome
 from monitor.forms.form import Form
-from monitor.screens.record_tabs import turn_as_entry
 from monitor.screens.tab import Item, Tab
 from monitor.widgets.detail_view import DetailView
-from monitor.widgets.part import text_of
 from monitor.widgets.row_list import RowList
 from monitor.widgets.search_line import SearchLine
+from monitor.widgets.text_view import text_of
 
 # What does the same as a command here, where it is not the form of that name.
 _DOES = {"turns": "go('turns')", "similar": "go('alike')", "resume": "form('retry')"}
@@ -80,7 +79,7 @@ class EntryScreen(Screen[None]):
         return isinstance(self.focused, Input)
 
     def entries_under_cursor(self) -> Sequence[Entry]:
-        return self.tab.entries(self.rows.cursor_key)
+        return self._item(self.rows.cursor_key).entries
 
     @property
     def row(self) -> str:
@@ -88,8 +87,11 @@ class EntryScreen(Screen[None]):
 
     @property
     def item(self) -> Item:
+        return self._item(self.row)
+
+    def _item(self, key: str | None) -> Item:
         """One that stands for nothing where there is none."""
-        return self.tab.shown.get(self.row) or Item("", ())
+        return self.tab.shown.get(key or "") or Item("", ())
 
     def turn_to_resume(self) -> LiveTurn | None:
         turn = self.item.turn
@@ -156,7 +158,7 @@ class EntryScreen(Screen[None]):
                 self.notify_once(f"{error}. {error.hint}", "warning")
             return
         if turn:
-            name, fitting = "resume", [turn_as_entry(turn, self.state.clock())]
+            name, fitting = "resume", [self.tab.as_entry(turn)]
         form = _form(name)(self.state, queue, fitting, self._target_note())
         form.report_late = self._report
         self.app.push_screen(form, self._report)

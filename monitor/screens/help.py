@@ -13,11 +13,10 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 
-from monitor.screens.entry_tabs import BADGES
-from monitor.widgets.detail_view import TextView
+from monitor.screens.tabs import BADGES
 from monitor.widgets.keys import hidden_key
-from monitor.widgets.part import Part
 from monitor.widgets.search_line import SearchLine
+from monitor.widgets.text_view import Part, TextView
 
 _KEY_WIDTH, _NAME_WIDTH = 12, 15
 # A group, keys, a name, what it does, and an id.

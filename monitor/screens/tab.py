@@ -20,7 +20,7 @@ from monitor.core.links import Subject
 from monitor.core.model import TriageModel
 from monitor.core.rows import Cell, Column, Row
 from monitor.core.source import TroubleKind
-from monitor.widgets.part import Part
+from monitor.widgets.text_view import Part
 
 Found = TypeVar("Found")
 
@@ -79,10 +79,6 @@ class Tab(Generic[Found]):
 
     def as_entry(self, found: Found) -> Entry:
         raise NotImplementedError
-
-    def entries(self, key: str | None) -> Sequence[Entry]:
-        """Those that the row is about."""
-        return self.shown[key].entries if key in self.shown else ()
 
     def why_empty(self) -> Content:
         if self.feed is None:

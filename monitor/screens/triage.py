@@ -7,7 +7,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -27,15 +27,12 @@ from monitor.core.model import Sort, TriageModel
 from monitor.core.source import Pulse, Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_actions import EntryScreen
-from monitor.screens.entry_tabs import HistoryTab, OpenTab, about_entry
-from monitor.screens.record_tabs import LogTab, TrendsTab, TurnsTab
-from monitor.screens.tab import Tab
+from monitor.screens.tabs import TABS, TrendsTab, about_entry
 from monitor.widgets.header import FilterLine, StatusHeader, TabBar
 from monitor.widgets.keys import TRIAGE, KeyBar, in_order
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
-TABS: tuple[type[Tab[Any]], ...] = (OpenTab, HistoryTab, TurnsTab, LogTab, TrendsTab)
 _EXAMPLE = "sev:critical phase:planner type:captcha is:snoozed age:>1h text"
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 _ON_THE_LIST = ("mark", "mark_all", "sort", "fold")

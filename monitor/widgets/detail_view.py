@@ -1,150 +1,54 @@
-"""A text in a column that scrolls: by lines, by parts, and to words that are looked for."""
+"""Everything about one entry, and the detail that shows it. Never markup: what failed may contain
+any brackets.
+
+The words and their order come from `interventions.view.describe`, as in `interventions show`, and
+tracebacks from `interventions.admission.capture`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import ClassVar
+from functools import lru_cache, partial
+from itertools import groupby
+from textwrap import dedent
 
 from textual import work
-from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
-from textual.scroll_view import ScrollView
-from textual.strip import Strip
-from textual.visual import Visual
-from textual.widget import Widget
 
-from interventions.entry import Entry, is_open
+from interventions.entry import Entry, is_open, short_id, turn_context
 from interventions.errors import QueueError
+from interventions.plaintext import clean, one_line
+from interventions.view.description import Kind, Section, describe, failed_since
+from interventions.view.ribbon import Phase, phases
 from monitor.core.feeds import changes_since
 from monitor.core.source import Background, Source
-from monitor.widgets.entry_text import entry_parts
-from monitor.widgets.keys import READING
-from monitor.widgets.part import Part
-from monitor.widgets.search_line import SearchLine
+from monitor.widgets.text_view import Part, TextView, beginning
+from monitor.widgets.turn_text import ribbon_line, ribbon_names, ribbon_summary
 
-_DEEPER = 4
 # A key that is held down moves the cursor only; files are read when it rests.
 _REST_S = 0.1
-# Of `  >   41 |     return x` the arrow and the number, with the indentation; else that alone.
-_BEFORE_WORDS = re.compile(r"(?:(\s*>?\s*\d+ )\|)?\s*")
-
-
-class TextView(ScrollView, can_focus=True):
-    BINDINGS: ClassVar[list[BindingType]] = [*READING]
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.key = ""
-        self.parts: Sequence[Part] = ()
-        self._folded = True
-        self._lines: list[Content] = []
-        self._tops: list[int] = []  # where each part begins
-        self._sought = ""
-
-    def show_text(self, parts: Sequence[Part], *, key: str) -> None:
-        """A newer text of the same key keeps the place that was scrolled to."""
-        if parts != self.parts:
-            self.parts = parts
-            self._wrap()
-        if key != self.key:
-            self.key, self._sought = key, ""
-            self.scroll_to(0, 0, animate=False)
-
-    def _wrap(self) -> None:
-        width = self.scrollable_content_region.width
-        if width <= 0:
-            return
-        self._lines, self._tops = [], []
-        for part in self.parts:
-            if self._lines:
-                self._lines.append(Content(""))
-            self._tops.append(len(self._lines))
-            self._lines += wrapped(part.shown(folded=self._folded), width)
-        # Not by its property, which lays out the whole screen: that takes five times as long.
-        self.set_reactive(Widget.virtual_size, Size(width, len(self._lines)))
-        self._scroll_update(self.virtual_size)
-        self.refresh()
-
-    def on_resize(self) -> None:
-        self._wrap()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action != "match" or bool(self._sought)
-
-    def action_move(self, lines: int) -> None:
-        self.scroll_relative(y=lines, animate=False)
-
-    def action_move_pages(self, pages: float) -> None:
-        self.scroll_relative(y=round(pages * self.size.height), animate=False)
-
-    def action_first(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_last(self) -> None:
-        self.scroll_end(animate=False)
-
-    def action_fold(self) -> None:
-        """The part at the top of the screen stays there."""
-        top = self.scroll_offset.y
-        part = bisect_right(self._tops, top) - 1
-        into = top - self._tops[part] if self._tops else 0
-        self._folded = not self._folded
-        self._wrap()
-        if self._tops:
-            self.scroll_to(y=self._tops[part] + into, animate=False)
-
-    def action_part(self, direction: int) -> None:
-        self._go_to(self._tops, direction)
-
-    def _go_to(self, places: Sequence[int], direction: int, *, around: bool = False) -> None:
-        """To the next of the places, as far as there is something to scroll."""
-        top = self.scroll_offset.y
-        ahead = [place for place in places[::direction] if (place - top) * direction > 0]
-        if target := ahead[:1] or (list(places[::direction])[:1] if around else []):
-            self.scroll_to(y=target[0], animate=False)
-
-    def action_search(self) -> None:
-        line = self.screen.query_one(SearchLine)
-        line.open(self, self._sought, "words; n and N go on", self.seek)
-
-    def seek(self, words: str) -> None:
-        """While it is typed: the first place that has it, with nothing folded."""
-        self._sought = words.lower()
-        if words and self._folded:
-            self._folded = False
-            self._wrap()
-        if self._sought and (found := self._matches()):
-            self.scroll_to(y=next((at for at in found if at >= self.scroll_offset.y), found[0]))
-        self.refresh()
-        self.screen.refresh_bindings()
-
-    def _matches(self) -> list[int]:
-        return [at for at, line in enumerate(self._lines) if self._sought in line.plain.lower()]
-
-    def action_match(self, direction: int) -> None:
-        found = self._matches()
-        self._go_to(found, direction, around=True)
-        if not found:
-            self.notify(f"{self._sought!r} is not in it", markup=False)
-
-    def render_line(self, y: int) -> Strip:
-        place, width = self.scroll_offset.y + y, self.scrollable_content_region.width
-        if place >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
-        line = self._lines[place]
-        if self._sought:
-            wanted = re.compile(re.escape(self._sought), re.IGNORECASE)
-            line = line.highlight_regex(wanted, style="reverse")
-        (strip,) = Visual.to_strips(
-            self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
-        )
-        return strip.adjust_cell_length(width, self.rich_style)
+_SEVERITY = {"critical": "bold $text-error", "high": "bold $text-warning"}
+_FEW, _MANY = 6, 12
+_MESSAGE = 400  # characters of a message while the detail is folded
+_WARNING, _GOOD = "bold $text-warning", "$text-success"
+# The style of a part's lines. Those of the other parts have names, or scores, that stand out.
+_PROSE = {
+    Kind.SUPERSEDED: _WARNING,
+    Kind.REGRESSION: _WARNING,
+    Kind.HINT: _GOOD,
+    Kind.KNOWN_FIXES: _GOOD,
+    **dict.fromkeys((Kind.WAITING, Kind.OTHERS, Kind.CHANGED, Kind.QUESTION, Kind.HISTORY), ""),
+}
+# `name: value`, `- name: value`; `  0.934  docs/page.md:44  80b31741`.
+_NAME = re.compile(r"\w[\w .-]{0,39}:(?= |$)|^\s*[\d.?]+(?=  )")
+# `  >    41 |     return x`: the arrow, the number with the bar, and the source.
+_SOURCE = re.compile(r"\s*(>?)\s*(\d+) \| ?(.*)")
+_PLACE = re.compile(r'\s*File "(.+)", line (\d+)(?:, in (.+))?')
+_LIBRARY_FRAME = re.compile(r"    \S.* in \S+")
 
 
 class DetailView(TextView):
@@ -201,25 +105,115 @@ class DetailView(TextView):
             self.show(self.entry, self._others, self._now)
 
 
-def wrapped(text: Iterable[Content], width: int) -> list[Content]:
-    """Lines of at most `width` cells. A continuation is indented further than its line, and has a
-    bar under the bar of a source line, so that code keeps its column."""
-    lines: list[Content] = []
-    for line in text:
-        if line.cell_length <= width:
-            lines.append(line)
+def entry_parts(
+    entry: Entry, others: Sequence[Entry], background: Background | None, now: datetime
+) -> list[Part]:
+    """`others` are open entries with the same fingerprint. Without a background, which follows once
+    the cursor rests, source lines have no colours."""
+    steps = phases(turn_context(entry).get("ribbon"))
+    known = background or Background()
+    head, *rest = describe(
+        entry, list(known.past), list(known.journal), now, alike=others, changed=known.changes
+    )
+    sections = {section.kind: section for section in rest}
+    # They are in the head here; the commands have a key.
+    for kind in (Kind.PHASES, Kind.COMMANDS):
+        sections.pop(kind, None)
+    facts = sections.pop(Kind.ERROR).lines[-1]
+    parts = [_head(entry, head, facts, steps)]
+    for kind, section in sections.items():
+        if kind is Kind.TRACEBACK:
+            parts.append(_traceback(section, colours=background is not None))
+        else:
+            parts.append(_part(section))
+    return parts
+
+
+def _part(section: Section) -> Part:
+    style = _PROSE.get(section.kind)
+    lines = [Content.styled(line, style or "") for line in section.lines]
+    if style is None:
+        stand_out = partial(Content.highlight_regex, style="$text-primary", maximum_highlights=1)
+        lines = [stand_out(line, _NAME) for line in lines]
+    return Part(section.title, lines, beginning(lines, _MANY if style is None else _FEW))
+
+
+def _head(entry: Entry, head: Section, facts: str, steps: list[Phase]) -> Part:
+    style = _SEVERITY.get(entry["severity"], "bold")
+    what = (one_line(entry["error_type"]), style)
+    title = Content.assemble(what, (f"  {short_id(entry['id'])}", "dim"))
+    message = clean(entry["error_message"])
+    lines, short = ([title, *map(Content, text)] for text in (message.split("\n"), _begun(message)))
+    if again := failed_since(entry):
+        lines.append(Content.styled(again, style))
+        short += [Content.styled(line, style) for line in _begun(again)]
+    line = raise_line(entry["traceback"] or "")
+    both = [*([line] if line else []), Content("")]
+    lines += both
+    short += both
+    if steps:
+        short.append(Content.assemble(ribbon_line(steps), "  ", (ribbon_summary(steps), "dim")))
+        lines += ribbon_names(steps)
+    known = [Content(line) for line in head.lines]
+    more = [Content.styled(line, "dim") for line in (head.title, facts)]
+    return Part("", [*lines, *known, *more], [*short, *known])
+
+
+def _begun(message: str) -> list[str]:
+    """Its first lines: an error page of a server would push the hint out of sight."""
+    begun = "\n".join(message[:_MESSAGE].split("\n")[:_FEW])
+    left = len(message) - len(begun)
+    return [*begun.split("\n"), *([f"▸ {left} more characters"] if left > 0 else [])]
+
+
+def raise_line(traceback: str) -> Content | None:
+    """`client.py:86  raise status_error(`: where the innermost own frame stands."""
+    place, source = _PLACE.search(traceback), re.search(r"^\s*>\s*\d+ \| *(.*)", traceback, re.M)
+    if place is None:
+        return None
+    file = clean(f"{place[1].rpartition('/')[2]}:{place[2]}")
+    return Content.assemble((file, "$text-primary"), f"  {clean(source[1]) if source else ''}")
+
+
+def _traceback(section: Section, *, colours: bool) -> Part:
+    text = "\n".join(section.lines).rstrip("\n")
+    lines, short = list[Content](), list[Content]()
+    for is_source, group in groupby(text.split("\n"), lambda line: bool(_SOURCE.fullmatch(line))):
+        if is_source:
+            lines += (shown := list(_source_lines(tuple(group), colours=colours)))
+            short += shown
             continue
-        first, *_ = line.expand_tabs().wrap(width)
-        rest = line.expand_tabs()[len(first.rstrip()) :]
-        rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
-        margin = _margin(line.plain.expandtabs(), width // 3)
-        pieces = rest.wrap(max(width - len(margin), 1))
-        lines += [first, *(Content.assemble((margin, "dim"), piece) for piece in pieces)]
-    return lines
+        for line in group:
+            lines.append(_line(line))
+            if not _LIBRARY_FRAME.fullmatch(line):
+                short.append(lines[-1])
+    return Part(section.title, lines, short)
 
 
-def _margin(line: str, most: int) -> str:
-    before = _BEFORE_WORDS.match(line)
-    number, depth = (before[1] or "", len(before[0])) if before else ("", 0)
-    bar = " " * len(number) + "|" if number else ""
-    return bar.ljust(min(depth + _DEEPER, most)) if depth else ""
+def _line(line: str) -> Content:
+    if place := _PLACE.fullmatch(line):
+        where = (f"{place[1]}:{place[2]}", "$text-primary")
+        return Content.assemble(where, f" in {place[3]}" if place[3] else "")
+    if line and not line.startswith(" "):
+        return Content.styled(line, "bold")
+    return Content.styled(line, "dim")
+
+
+def _source_lines(lines: tuple[str, ...], *, colours: bool) -> Iterator[Content]:
+    """As far to the left as they all can be."""
+    found = [match.groups() for line in lines if (match := _SOURCE.fullmatch(line))]
+    sources = tuple(dedent("\n".join(source for *_, source in found)).split("\n"))
+    coloured = _coloured(sources) if colours else [Content(source) for source in sources]
+    size = max(len(number) for _, number, _ in found)
+    for (arrow, number, _), source in zip(found, coloured, strict=True):
+        style = "bold $text-error" if arrow else "dim"
+        yield Content.assemble((f"{arrow:1} {number:>{size}} | ", style), source)
+
+
+@lru_cache(maxsize=64)
+def _coloured(sources: tuple[str, ...]) -> list[Content]:
+    from textual.highlight import highlight  # late: it loads a lexer
+
+    lines = highlight("\n".join(sources), language="python").split("\n", allow_blank=True)
+    # A lexer drops blank lines at either end.
+    return lines if len(lines) == len(sources) else [Content(source) for source in sources]

@@ -20,7 +20,7 @@ from interventions.health import Cause, Trends
 from interventions.plaintext import fit, one_line
 from interventions.times import from_text, short_duration
 from monitor.core.rows import short_number
-from monitor.widgets.part import Part
+from monitor.widgets.text_view import Part
 
 SEVERITY_STYLES = {
     "critical": "bold $text-error",

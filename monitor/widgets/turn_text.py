@@ -17,7 +17,7 @@ from interventions.retry.contract import LiveTurn
 from interventions.secrets.redaction import redact_text
 from interventions.times import from_text
 from interventions.view.ribbon import Phase, Status, phases, took_text
-from monitor.widgets.part import Part, beginning
+from monitor.widgets.text_view import Part, beginning
 
 _ANSWER_LINES, _SOURCE_LINES = 12, 6
 _LABEL, _ROOM = 19, 20

@@ -88,7 +88,7 @@ def _as_a_terminal_would(inner: int) -> None:
 
 CRASH = """
 import sys
-from monitor.screens.entry_tabs import OpenTab
+from monitor.screens.tabs import OpenTab
 def fail(self, now):
     secret = 'sk-' + 'verysecret'
     raise RuntimeError('a mistake [red]')

@@ -28,12 +28,13 @@ from monitor.forms.form import Form
 from monitor.forms.retry import RetryForm
 from monitor.forms.transitions import ConfirmForm
 from monitor.screens.help import HelpScreen
-from monitor.screens.record_tabs import TurnsTab, turn_as_entry
+from monitor.screens.tabs import TurnsTab
 from monitor.screens.triage import TriageScreen
-from monitor.widgets.detail_view import DetailView, TextView
+from monitor.widgets.detail_view import DetailView
 from monitor.widgets.keys import KeyBar
 from monitor.widgets.row_list import RowList
 from monitor.widgets.search_line import SearchInput, SearchLine
+from monitor.widgets.text_view import TextView
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, turn, until
 from tests.tui.seen import app, current, line_of_cursor, reading, rows, text, told, top, triage
@@ -399,10 +400,11 @@ def test_turns_are_filtered_by_what_is_shown_of_them() -> None:
         "ribbon": turn("planner")["ribbon"],
         "error": "KeyError: 'route'",
     }
+    found = TurnsTab(TriageModel(Snapshot(utc_now()))).as_entry(shown)
     for wanted in ("", "topics", "failed", "phase:planner", "session:ros", "turn:7", "error:key"):
-        assert parse(wanted).matches(turn_as_entry(shown, utc_now()), utc_now()), wanted
+        assert parse(wanted).matches(found, utc_now()), wanted
     for unwanted in ("running", "phase:save", "sev:high", "age:<1h", "turn:8"):
-        assert not parse(unwanted).matches(turn_as_entry(shown, utc_now()), utc_now()), unwanted
+        assert not parse(unwanted).matches(found, utc_now()), unwanted
 
 
 def test_a_turn_has_the_time_by_which_turns_are_listed() -> None:

@@ -18,8 +18,8 @@ from monitor.app import Monitor
 from monitor.core.rows import Cell
 from monitor.core.source import LiveSource
 from monitor.screens.tab import Item
-from monitor.widgets.part import Part
 from monitor.widgets.row_list import RowList
+from monitor.widgets.text_view import Part
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import fill, paste, put, until
 from tests.tui.seen import current, line_of_cursor, problem, rows, text, top, triage

@@ -12,7 +12,7 @@ from interventions.entry import Entry, complete
 from interventions.view.groups import Group, marks
 from monitor.core.model import TriageModel
 from monitor.core.source import Snapshot
-from monitor.screens.entry_tabs import BADGES, OpenTab
+from monitor.screens.tabs import BADGES, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CREATED = "2026-03-14T15:00:00Z"

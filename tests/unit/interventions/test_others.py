@@ -21,7 +21,7 @@ from interventions.view.groups import grouped, marks, other_failures, single, tu
 from interventions.view.query import parse
 from monitor.core.model import TriageModel
 from monitor.core.source import Snapshot
-from monitor.screens.entry_tabs import OpenTab
+from monitor.screens.tabs import OpenTab
 
 Run = Callable[..., Result]
 OLD = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from interventions.retry.contract import LiveTurn
 from interventions.times import to_text
 from monitor.core.feeds import redacted
-from monitor.widgets.part import text_of
+from monitor.widgets.text_view import text_of
 from monitor.widgets.turn_text import live_turn
 from tests.tui.scene import NOW
 

@@ -14,7 +14,7 @@ from interventions.times import to_text
 from monitor.core.model import Sort, TriageModel
 from monitor.core.rows import Cell, Column, Row, layout, short_number
 from monitor.core.source import Snapshot, Trouble, TroubleKind
-from monitor.screens.entry_tabs import OpenTab
+from monitor.screens.tabs import OpenTab
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.content import Content
 
-from monitor.widgets.detail_view import wrapped
+from monitor.widgets.text_view import wrapped
 
 
 def _plain(text: str, width: int) -> list[str]:

@@ -10,7 +10,7 @@ from interventions.times import to_text
 from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel
 from monitor.core.source import Snapshot
-from monitor.screens.entry_tabs import HistoryTab, OpenTab
+from monitor.screens.tabs import HistoryTab, OpenTab
 
 NOW = datetime(2026, 3, 14, 15, 9, 10, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def test_open_rows_follow_a_change_a_mark_and_the_time() -> None:
     assert tab.rows(NOW + timedelta(seconds=30)) == first
     assert tab.rows(NOW + timedelta(hours=1)) != first
     assert tab.rows(NOW)[0].cells[2].text == "2h"
-    tab.toggle_marks(tab.entries(first[0].key))
+    tab.toggle_marks(first[0].entries)
     assert tab.rows(NOW)[0].cells[0].text == "✓"
     tab.model.update(Snapshot(NOW, (old, _entry(2, timedelta(hours=3)))))
     assert len(tab.rows(NOW)) == 2
@@ -61,6 +61,6 @@ def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     rows = tab.rows(NOW)
     assert rows[0].key == new["id"]
     assert rows[1:] == first[:-1]
-    assert tab.entries(new["id"]) == (new,)
+    assert tab.shown[new["id"]].entries == (new,)
     tab.model.filter("error:error599")
     assert [row.key for row in tab.rows(NOW)] == [past[-1]["id"]]
