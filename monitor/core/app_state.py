@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 
-from interventions.entry import Entry, is_open, short_ids, state_of
+from interventions.entry import Entry, short_ids
 from interventions.errors import ConflictError, QueueError, StorageError
 from interventions.plaintext import for_home, one_line
 from interventions.queue import InterventionQueue
@@ -134,22 +132,6 @@ def _why(error: QueueError | InputError) -> str:
 
 def _names(entries: Sequence[Entry]) -> str:
     return short_ids(entry["id"] for entry in entries)
-
-
-def explain_conflicts(
-    queue: InterventionQueue, outcome: ChangeOutcome, moment: datetime
-) -> ChangeOutcome:
-    """With the current state of the entries that were refused because somebody else was first."""
-    refused = []
-    for refusal in outcome.refused:
-        with suppress(QueueError):
-            now = queue.find(refusal.entry["id"])
-            if now["version"] != refusal.entry["version"]:
-                note = f": {now['resolution']}" if now.get("resolution") else ""
-                why = one_line(f"{refusal.why}; it is {state_of(now, moment)} now{note}")
-                refusal = replace(refusal, why=why, now=now if is_open(now) else None)
-        refused.append(refusal)
-    return replace(outcome, refused=tuple(refused))
 
 
 def undo(

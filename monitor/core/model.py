@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -140,13 +140,6 @@ class TriageModel:
         """The times take turns."""
         again = order is self.order is Sort.LAST
         self.order = Sort.FIRST if again else order
-
-    def toggle_fold(self, causes: Collection[str]) -> None:
-        """Fold these causes, or unfold them if none of them is."""
-        if self.unfolded.isdisjoint(causes):
-            self.unfolded.update(causes)
-        else:
-            self.unfolded.difference_update(causes)
 
     def filter(self, text: str) -> None:
         """Raises QueryError; the terms before the one that is wrong hold in any case."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
@@ -22,19 +23,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from interventions.entry import Entry, short_id, short_ids, state_of, turn_context
+from interventions.entry import Entry, is_open, short_id, short_ids, state_of, turn_context
+from interventions.errors import QueueError
 from interventions.plaintext import first_of, one_line
 from interventions.queue import InterventionQueue
 from interventions.view.description import where
 from interventions.view.groups import other_failures, other_line, single
-from monitor.core.app_state import (
-    AppState,
-    Change,
-    ChangeOutcome,
-    InputError,
-    apply,
-    explain_conflicts,
-)
+from monitor.core.app_state import AppState, Change, ChangeOutcome, InputError, Refusal, apply
 from monitor.widgets.keys import KeyBar, key
 
 Job = Callable[[], ChangeOutcome]
@@ -269,7 +264,18 @@ class Form(ModalScreen[ChangeOutcome | None]):
             return not self.stops
 
         outcome = apply(self.DONE, self.entries, change, may_continue=may_continue)
-        return explain_conflicts(self.queue, outcome, self.state.clock())
+        return replace(outcome, refused=tuple(map(self._explained, outcome.refused)))
+
+    def _explained(self, refusal: Refusal) -> Refusal:
+        """With the current state of an entry that somebody else has changed."""
+        own = now = refusal.entry
+        with suppress(QueueError):
+            now = self.queue.find(own["id"])
+        if now["version"] == own["version"]:
+            return refusal
+        note = f": {now['resolution']}" if now.get("resolution") else ""
+        why = f"{refusal.why}; it is {state_of(now, self.state.clock())} now{note}"
+        return replace(refusal, why=one_line(why), now=now if is_open(now) else None)
 
     async def _run(self, job: Job) -> None:
         running = asyncio.create_task(asyncio.to_thread(job))

@@ -11,7 +11,7 @@ from typing import Any
 
 from textual.content import Content
 
-from interventions.entry import Entry, closed_at, complete, short_id, turn_context, turns_of
+from interventions.entry import Entry, closed_at, complete, short_id, turn_context
 from interventions.health import Cause
 from interventions.plaintext import clean, one_line
 from interventions.retry.contract import LiveTurn
@@ -56,10 +56,6 @@ class EntryTab(Tab[Group]):
     def cells(self, group: Group) -> tuple[Cell, ...]:
         """All but the mark."""
         raise NotImplementedError
-
-
-def about_entry(entry: Entry) -> Subject:
-    return Subject(turns_of(entry), None, entry["fingerprint"])
 
 
 class OpenTab(EntryTab):

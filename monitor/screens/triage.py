@@ -15,7 +15,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 
-from interventions.entry import Entry
+from interventions.entry import Entry, turns_of
 from interventions.errors import QueryError
 from interventions.health import Window
 from interventions.times import to_text
@@ -27,7 +27,7 @@ from monitor.core.model import Sort, TriageModel
 from monitor.core.source import Pulse, Snapshot
 from monitor.forms.form import Form
 from monitor.screens.entry_actions import EntryScreen
-from monitor.screens.tabs import TABS, TrendsTab, about_entry
+from monitor.screens.tabs import TABS, TrendsTab
 from monitor.widgets.header import FilterLine, StatusHeader, TabBar
 from monitor.widgets.keys import TRIAGE, KeyBar, in_order
 from monitor.widgets.row_list import ListPane, RowList
@@ -239,7 +239,7 @@ class TriageScreen(EntryScreen):
         applies: dict[str, Callable[[], object]] = {
             "go": lambda: self._link(str(parameters[0])),
             "sort": lambda: self.tab.name == "open",
-            "fold": lambda: self._foldable(str(parameters[0])),
+            "fold": self._foldable,
             "mark": self.entries_under_cursor,
             "mark_all": self.entries_under_cursor,
             "next_match": lambda: self.rows.rows,
@@ -267,18 +267,17 @@ class TriageScreen(EntryScreen):
         self.model.sort(Sort(by))
         self.show()
 
-    def _foldable(self, whose: str) -> set[str]:
-        """Causes of several entries: that of the row, or all."""
-        found = {key for key, item in self.tab.shown.items() if len(item.entries) > 1}
-        own = {entry["fingerprint"] for entry in self.entries_under_cursor()}
-        return found if whose == "all" else found & own
+    def _foldable(self) -> str:
+        """The cause of the row, if several entries have it."""
+        cause = next((entry["fingerprint"] for entry in self.entries_under_cursor()), "")
+        return cause if len(self._item(cause).entries) > 1 else ""
 
-    def action_fold(self, whose: str) -> None:
+    def action_fold(self) -> None:
         """The cursor goes from an entry that is folded to its cause."""
-        entry = self.current()
-        self.model.toggle_fold(self._foldable(whose))
+        cause = self._foldable()
+        self.model.unfolded ^= {cause}
         self.show()
-        self.rows.move_to_key(entry["fingerprint"] if entry else "")
+        self.rows.move_to_key(cause)
 
     def action_pause(self) -> None:
         self.model.toggle_pause()
@@ -324,7 +323,9 @@ class TriageScreen(EntryScreen):
 
     def _link(self, to: str) -> Place | None:
         entry = self.current()
-        subject = about_entry(entry) if entry else self.item.subject
+        subject = self.item.subject
+        if entry:
+            subject = Subject(turns_of(entry), fingerprint=entry["fingerprint"])
         place = subject.lead(to, self.model.snapshot.entries)
         return place if to != self.tab.name else None  # where it is already
 

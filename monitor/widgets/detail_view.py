@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
-from itertools import groupby
+from itertools import compress, groupby
 from textwrap import dedent
 
 from textual import work
@@ -179,14 +179,11 @@ def _traceback(section: Section, *, colours: bool) -> Part:
     text = "\n".join(section.lines).rstrip("\n")
     lines, short = list[Content](), list[Content]()
     for is_source, group in groupby(text.split("\n"), lambda line: bool(_SOURCE.fullmatch(line))):
-        if is_source:
-            lines += (shown := list(_source_lines(tuple(group), colours=colours)))
-            short += shown
-            continue
-        for line in group:
-            lines.append(_line(line))
-            if not _LIBRARY_FRAME.fullmatch(line):
-                short.append(lines[-1])
+        found = tuple(group)
+        shown = list(_source_lines(found, colours=colours) if is_source else map(_line, found))
+        own = (is_source or not _LIBRARY_FRAME.fullmatch(line) for line in found)
+        lines += shown
+        short += compress(shown, own)
     return Part(section.title, lines, short)
 
 

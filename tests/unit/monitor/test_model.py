@@ -77,9 +77,9 @@ def test_folds_keep_the_order() -> None:
     assert _shown(model) == ["E1", "E2"]
     model.sort(Sort.COUNT)
     assert _shown(model) == ["E2", "E1"]
-    model.toggle_fold({"same"})
+    model.unfolded.add("same")
     assert _shown(model) == ["E2", "E2", "E3", "E1"]
-    model.toggle_fold({"same", "f1"})
+    model.unfolded.clear()
     assert _shown(model) == ["E2", "E1"]
 
 
