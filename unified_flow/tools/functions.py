@@ -250,11 +250,13 @@ def _arguments(
                 hint=f"Write {label}: str, or what it is.",
             )
         default = ... if parameter.default is parameter.empty else parameter.default
-        if default is not ... and not _has_json(default):
+        try:
+            to_jsonable_python(None if default is ... else default)
+        except PydanticSerializationError as exc:
             raise ConfigError(
                 f"{name}: the default of {label} is no JSON",
                 hint="Use text, numbers, lists, dicts or None as defaults.",
-            )
+            ) from exc
         info = Field(default, alias=label, description=described.get(label) or None)
         fields[f"arg{number}"] = (hints[label], info)
     try:
@@ -266,14 +268,6 @@ def _arguments(
             hint="Use text, numbers, lists, dicts, literals, enums or pydantic models.",
         ) from exc
     return model
-
-
-def _has_json(default: Any) -> bool:
-    try:
-        to_jsonable_python(default)
-    except PydanticSerializationError:
-        return False
-    return True
 
 
 class _BackgroundLoop:

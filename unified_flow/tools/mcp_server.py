@@ -260,7 +260,7 @@ def arguments_of(name: str, schema: dict[str, Any]) -> type[BaseModel]:
         def _fits(self) -> Self:
             found = problems(self.root)
             if found:
-                known = ", ".join(_properties(schema)) or "none"
+                known = ", ".join(schema.get("properties", ())) or "none"
                 raise ToolArgumentError(
                     f"{name}: " + "; ".join(found[:ERRORS_SHOWN]),
                     hint=f"The arguments of {name} are: {known}.",
@@ -272,11 +272,6 @@ def arguments_of(name: str, schema: dict[str, Any]) -> type[BaseModel]:
             return schema
 
     return Checked
-
-
-def _properties(schema: dict[str, Any]) -> list[str]:
-    properties = schema.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
 
 
 def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], list[str]]:

@@ -65,18 +65,17 @@ def _memory_answers(sections: Sections) -> bool:
     )
 
 
-def _answer(text: str, citations: Sequence[Citation] = ()) -> Draft:
+def _answer(text: str, citations: Sequence[Citation] = (), *, abstained: bool = False) -> Draft:
     return Draft(
         response=text,
         citations=list(citations),
-        checklist={"answers_question": True, "only_quotes": True},
+        abstained=abstained,
+        checklist={"answers_question": not abstained, "only_quotes": True},
     )
 
 
 def _abstention(text: str) -> Draft:
-    return Draft(
-        response=text, abstained=True, checklist={"answers_question": False, "only_quotes": True}
-    )
+    return _answer(text, abstained=True)
 
 
 def _joined(drafts: Sequence[Draft]) -> Draft:
