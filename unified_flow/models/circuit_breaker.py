@@ -117,12 +117,9 @@ class BoundedModel:
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self.model = model
+        self.name = model.name
         self.timeout_s = timeout_s
         self.breaker = Breaker(rules, _counts, self._refusal, clock) if rules else None
-
-    @property
-    def name(self) -> str:
-        return self.model.name
 
     async def complete(self, call: ModelCall) -> ModelReply:
         """Raises GenerationTimeoutError, CircuitOpenError, and what the model raises."""

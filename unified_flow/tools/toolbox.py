@@ -48,6 +48,7 @@ class Toolbox:
     ) -> None:
         self._built_in = tuple(tools)
         self._servers = tuple(servers)
+        self.servers = tuple(server.name for server in self._servers)
         self.modules = modules or ToolModules(())
         self._of_modules = self.modules.tools()
         self._served: dict[str, tuple[Tool, ...]] = {}
@@ -76,10 +77,6 @@ class Toolbox:
     def lacking(self) -> dict[str, str]:
         """Optional servers that did not answer, and why."""
         return {server.name: why for server in self._servers if (why := server.lacking)}
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        return tuple(server.name for server in self._servers)
 
     @property
     def ambiguous(self) -> tuple[str, ...]:
