@@ -33,11 +33,12 @@ def write_pdf(path: Path, pages: list[list[str]], *, titles: bool = False, **mor
 
 
 def write_scan(path: Path, pictures: int, *texts: str) -> Path:
-    """As many pages of a picture each, then pages of text."""
+    """As many pages of a picture each, with its bookmark, then pages of text."""
     pdf = FPDF()
     pdf.set_font("Helvetica", size=12)
-    for _ in range(pictures):
+    for number in range(pictures):
         pdf.add_page()
+        pdf.start_section(f"Sheet {number}")
         pdf.image(Image.new("L", (60, 60), 90), w=60)
     for text in texts:
         pdf.add_page()

@@ -127,8 +127,9 @@ def _page(
             Heading(title, level, start, start) if at is None else Heading(title, level, at, at + 1)
         )
         start = headings[-1].end
-    for section in outlined(lines, headings, trail, of_file=False, page=number):
-        yield replace(section, is_picture=is_picture)
+    *before, last = outlined(lines, headings, trail, of_file=False, page=number)
+    yield from before
+    yield replace(last, is_picture=is_picture)  # a picture is one, whatever leads to its page
 
 
 def _where(lines: list[str], title: str, start: int) -> int | None:
