@@ -66,9 +66,19 @@ def fetch_model(url: str, sha256: str, folder: Path, progress: Progress | None =
     part = target.with_name(f"{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _opened_alone(part) as file:
-            _complete(file, address, progress)
-            keep_if_right(part, target, wanted)
+        with part.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                _complete(file, address, progress)
+                keep_if_right(part, target, wanted)
+            finally:
+                file.flush()
+                if not os.fstat(file.fileno()).st_size:
+                    part.unlink(missing_ok=True)
+    except BlockingIOError as exc:
+        raise DownloadError(
+            f"another process fetches {part}", hint="Wait until it is done."
+        ) from exc
     except OSError as exc:
         there = part.stat().st_size if part.exists() else 0
         again = f"; the same command then goes on from {there:,} bytes" if there else ""
@@ -96,23 +106,6 @@ def keep_if_right(part: Path, target: Path, sha256: str) -> None:
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _opened_alone(part: Path) -> Iterator[BinaryIO]:
-    with part.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise DownloadError(
-                f"another process fetches {part}", hint="Wait until it is done."
-            ) from exc
-        try:
-            yield file
-        finally:
-            file.flush()
-            if not os.fstat(file.fileno()).st_size:
-                part.unlink(missing_ok=True)
 
 
 def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None:
