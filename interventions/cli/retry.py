@@ -103,7 +103,7 @@ def retry_request(entry: Entry, why: str, flags: options.ResumeFlags) -> RetryRe
 def code_of_results(results: Iterable[RetryResult], *, resolved: bool = True) -> Code:
     """1 for a turn that failed again or later, 4 for a failure that reached no queue."""
     failed = [result for result in results if result.failed]
-    if any(result.is_unreported for result in failed):
+    if any(result.passed and result.intervention_id is None for result in failed):
         return Code.QUEUE
     return Code.FAILED if failed or not resolved else Code.DONE
 

@@ -124,11 +124,6 @@ class RetryResult:
         return self.failed and not self.passed
 
     @property
-    def is_unreported(self) -> bool:
-        """A later phase failed, and no intervention says so."""
-        return self.failed and self.passed and self.intervention_id is None
-
-    @property
     def solved(self) -> bool:
         """Whether the entry can be closed: nothing in the result speaks against it."""
         return not (self.failed or self.trouble) and self.passed and self.waiting is None
