@@ -102,11 +102,9 @@ def apply(
     """
     done: list[Entry] = []
     refused: list[Refusal] = []
-    tried = 0
-    for entry in targets:
+    for tried, entry in enumerate(targets):
         if not may_continue(tried):
             break
-        tried += 1
         try:
             done.append(change(entry))
         except (QueueError, InputError) as error:
@@ -114,7 +112,8 @@ def apply(
             refused.append(Refusal(entry, _why(error), temporary))
             if temporary:
                 break  # each of the others would wait for the same lock, or find the same full disk
-    return ChangeOutcome(action, tuple(done), tuple(refused), tuple(targets[tried:]))
+    not_tried = targets[len(done) + len(refused) :]
+    return ChangeOutcome(action, tuple(done), tuple(refused), tuple(not_tried))
 
 
 def _why(error: QueueError | InputError) -> str:

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 _CLIPBOARD_TIMEOUT_S = 2.0
@@ -68,9 +67,9 @@ def edit(file: Path, line: int) -> str:
     return f"{words[0]} ended with code {code}" if code else ""
 
 
-def editor_command(file: Path, line: int, environment: Mapping[str, str] = os.environ) -> list[str]:
+def editor_command(file: Path, line: int) -> list[str]:
     """$VISUAL, else $EDITOR, else vi."""
-    named = (environment.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+    named = (os.environ.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
     words = shlex.split(next(filter(None, named), "vi"))
     name = Path(words[0]).name
     if name in _EDITORS_WITH_GOTO:

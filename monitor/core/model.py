@@ -99,10 +99,8 @@ class TriageModel:
 
     @property
     def pending_count(self) -> int | None:
-        """How many came since the pause; None when nothing is held."""
-        if not self.paused:
-            return None
-        return len(self._with_news(self.pending)) if self.pending is not None else 0
+        """How many came since the pause; None when there is none."""
+        return len(self._with_news(self.pending or self.snapshot)) if self.paused else None
 
     def _with_news(self, snapshot: Snapshot) -> set[str]:
         """The open entries that are not known, or not what they hold now."""
@@ -126,9 +124,6 @@ class TriageModel:
             if group.key in self.unfolded and len(group.entries) > 1:
                 rows += single(group.entries)
         return rows
-
-    def find(self, intervention_id: str) -> Entry | None:
-        return next((e for e in self.snapshot.entries if e["id"] == intervention_id), None)
 
     def alike(self, entry: Entry) -> list[Entry]:
         """Other open entries with the same fingerprint."""

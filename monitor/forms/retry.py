@@ -124,10 +124,8 @@ class RetryForm(TurnForm):
     def fields(self) -> ComposeResult:
         failures = [latest_failure(entry) for entry in self.entries]
         self._is_question = any(failure["type"] == ESCALATION for failure in failures)
-        if self._is_question:
-            yield Input(placeholder="your answer: the turn goes on with it", id="typed")
-        else:
-            yield Input(DEFAULT_NOTE, placeholder="what you mended", id="typed")
+        about = "your answer: the turn goes on with it" if self._is_question else "what you mended"
+        yield Input("" if self._is_question else DEFAULT_NOTE, placeholder=about, id="typed")
         if tools := {str(f.get("tool") or "?") for f in failures if f["type"] == PERMISSION}:
             yield Input(placeholder=f"allow it: {', '.join(SCOPES)}", id="grant")
             yield Static(

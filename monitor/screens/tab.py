@@ -106,8 +106,9 @@ class Tab(Generic[Found]):
         return []
 
     def count_label(self) -> str:
-        """How much is in it, and how much of that is marked."""
-        return ""
+        """How much is in it, where that can be known, and how much of that is marked."""
+        count = len(self.marked_entries())
+        return f"({count} marked)" if count else ""
 
     def all_entries(self) -> Sequence[Entry]:
         """Without a filter."""

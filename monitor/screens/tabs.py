@@ -201,10 +201,6 @@ class HistoryTab(EntryTab):
         more = f"and {self._left} older ones, which a filter finds, or: interventions history QUERY"
         return [more] if self._left > 0 else []
 
-    def count_label(self) -> str:
-        count = len(self.marked_entries())
-        return f"({count} marked)" if count else ""
-
 
 class TurnsTab(Tab[LiveTurn]):
     """A row each, with the ribbon of its phases; running ones first, then what changed last."""

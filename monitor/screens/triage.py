@@ -179,7 +179,8 @@ class TriageScreen(EntryScreen):
         if not self.detail.display:
             return
         if (entry := self.current()) is not None:
-            entry = self.model.find(entry["id"]) or entry
+            known = {one["id"]: one for one in self.model.snapshot.entries}
+            entry = known.get(entry["id"], entry)
             self.detail.show(entry, self.model.alike(entry), self.state.clock())
             return
         text = self.item.text()

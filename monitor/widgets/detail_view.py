@@ -102,6 +102,7 @@ class DetailView(TextView):
         changes = self._changes.get(entry["turn_id"], ())
         self._background = {entry["id"]: replace(background, changes=changes)}
         if self.entry is not None and self.entry["id"] == entry["id"]:
+            self._made_of, self.parts = None, ()  # a comparison of texts sees no colours
             self.show(self.entry, self._others, self._now)
 
 

@@ -13,10 +13,9 @@ from interventions.plaintext import one_line
 from interventions.times import short_duration
 from monitor.core.rows import short_number
 from monitor.core.source import Pulse, Snapshot, TroubleKind
-from monitor.widgets.trends_view import SEVERITY_STYLES
+from monitor.widgets.trends_view import EIGHTHS, SEVERITY_STYLES
 
 _MOST_LIMITS = 4
-_BARS = "▁▂▃▄▅▆▇█"
 _WARNING = "bold $text-warning"
 _CRITICAL_WAITS = ("● critical waits", "bold $text-error")
 _GRADE = {"healthy": "$text-success", "warning": _WARNING, "critical": "bold $text-error"}
@@ -74,7 +73,7 @@ def _sparkline(failures: Sequence[int]) -> str:
     if not any(failures):
         return ""
     columns = [sum(failures[at : at + 2]) for at in range(0, len(failures), 2)]
-    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(columns))] for count in columns)
+    bars = "".join(EIGHTHS[1 - (-count * 7 // max(columns))] for count in columns)
     return f"{bars} {sum(failures)} in 1 h"
 
 

@@ -27,7 +27,7 @@ SEVERITY_STYLES = {
     "high": "$text-warning",
     "medium": "$text-primary",
 }
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = " ▁▂▃▄▅▆▇█"
 _SCALE = 6  # cells left of the bars
 _NAME, _BAR = 18, 24
 
@@ -78,7 +78,7 @@ def _cell(bar: Sequence[int], row: int, scale: float) -> tuple[str, str]:
     ends = (total * scale for total in accumulate(bar))
     name = next((name for name, end in zip(SEVERITIES, ends, strict=True) if end > row), "")
     eighths = max(round((sum(bar) * scale - row) * 8), 1) if name else 0
-    return _EIGHTHS[min(eighths, 8)], SEVERITY_STYLES.get(name, "")
+    return EIGHTHS[min(eighths, 8)], SEVERITY_STYLES.get(name, "")
 
 
 def _title(found: Trends) -> Content:

@@ -239,6 +239,21 @@ async def test_a_detail_by_parts_by_words_and_unfolded(
         await until(pilot, lambda: reading(pilot))
 
 
+async def test_source_lines_get_their_colours(queue: InterventionQueue, monitor: Make) -> None:
+    """Also while no other word of the detail changes: of an old entry no age does for a while."""
+    put(queue, traceback='  File "a.py", line 41, in read\n  >    41 |     return here\nOSError')
+    later = utc_now() + timedelta(hours=2)
+    async with monitor(lambda: later).run_test(size=WIDE) as pilot:
+
+        def words() -> list[str]:
+            strips = pilot.app.screen._compositor.render_strips()
+            lines = (strip for strip in strips if "41 | return here" in strip.text)
+            return [segment.text.strip() for strip in lines for segment in strip]
+
+        await until(pilot, words)
+        await until(pilot, lambda: "return" in words())
+
+
 async def test_long_lines_of_code_are_broken(queue: InterventionQueue, monitor: Make) -> None:
     code = "  >    41 |     return Plan(**json.loads(body), " + "strict=True, " * 12 + "end=1)"
     put(queue, traceback=f'ValueError: no\n  File "a.py", line 41, in read\n{code}')

@@ -22,8 +22,12 @@ FILE = Path("/tmp/x.py")
         ({"VISUAL": "/usr/bin/hx"}, ["/usr/bin/hx", f"{FILE}:7"]),
     ],
 )
-def test_the_command(environment: dict[str, str], wanted: list[str]) -> None:
-    assert editor_command(FILE, 7, environment) == wanted
+def test_the_command(
+    environment: dict[str, str], wanted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.setenv(name, environment.get(name, ""))
+    assert editor_command(FILE, 7) == wanted
 
 
 @pytest.mark.parametrize(
