@@ -63,8 +63,7 @@ class Toolbox:
         """
         own = self.modules.tools()
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
-        # To gather nothing would cost a round of the event loop, four times a turn.
-        found = await asyncio.gather(*(server.tools() for server in wanted)) if wanted else []
+        found = await asyncio.gather(*(server.tools() for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
         known = self._served | served
         if own != self._of_modules or known != self._served:
