@@ -190,7 +190,7 @@ BAD_CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("snooze", "until", {"until": TOMORROW.replace(tzinfo=None)}),
     ("snooze", "until", {"until": "tomorrow"}),
     ("snooze", "until", {"until": datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))}),
-    ("snooze", "until", {"duration": timedelta(0)}),
+    ("snooze", "duration", {"duration": timedelta(0)}),
     ("snooze", "duration", {"duration": timedelta.max}),
     ("snooze", "duration", {"duration": 3600}),
     ("snooze", "until_n_more", {"until_n_more": 2**63 - 1}),
