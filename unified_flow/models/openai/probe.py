@@ -51,7 +51,7 @@ async def probe(model: OpenAIModel, timeout_s: float = PROBE_TIMEOUT_S) -> Probe
         if isinstance(exc, httpx.HTTPStatusError) and exc.response.status_code in (404, 405, 501):
             hint = "If a question fails with 404, the base URL is wrong: it mostly ends in /v1."
             return Probe(True, f"{at} answers and has no list of models", hint)
-        return Probe(False, str(exc), vars(exc)["hint"])
+        return Probe(False, str(exc), getattr(exc, "hint", None))
     except httpx.TimeoutException:
         hint = "Is the server still loading its model, or does a firewall swallow the connection?"
         return Probe(False, f"{at} did not answer in {timeout_s:g} s", hint)
