@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unified_flow.lib.blocks import blocks, without_fences
 from unified_flow.lib.text import (
     language_of,
     language_of_document,
@@ -14,7 +15,6 @@ from unified_flow.lib.text import (
     terms,
     words,
 )
-from unified_flow.lib.text.blocks import blocks, without_fences
 
 
 def spans(text: str) -> list[str]:

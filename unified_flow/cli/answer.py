@@ -12,7 +12,7 @@ from interventions.cli.terminal import paint, say, say_painted
 from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.terminal import on_terminal, wrapped
-from unified_flow.lib.text.blocks import Block, blocks, without_fences
+from unified_flow.lib.blocks import Block, blocks, without_fences
 from unified_flow.turns.passage import (
     citation_for_asker,
     path_of,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from unified_flow.lib.text.blocks import Block, blocks, code_lines
+from unified_flow.lib.blocks import Block, blocks, code_lines
 from unified_flow.lib.text.lexicon import any_language
 
 # Scripts written without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.

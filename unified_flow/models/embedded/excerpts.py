@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from unified_flow.config.tool_names import SEARCHES
+from unified_flow.lib.blocks import blocks
 from unified_flow.lib.text import language_of, sentences, words
-from unified_flow.lib.text.blocks import blocks
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import compatible_form, terms_of_word
 from unified_flow.turns.passage import Passage, passages_in

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from unified_flow.lib.blocks import Block, blocks
 from unified_flow.lib.text import sentences
-from unified_flow.lib.text.blocks import Block, blocks
 from unified_flow.models.embedded.excerpts import (
     Excerpt,
     Sentence,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from unified_flow.lib.blocks import fence_after
 from unified_flow.lib.sandbox import Section
-from unified_flow.lib.text.blocks import fence_after
 
 TARGET = 1_600  # characters of a chunk that is put together from paragraphs
 LARGEST = 2_400  # a paragraph up to this stays whole

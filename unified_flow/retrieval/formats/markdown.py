@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from unified_flow.lib.blocks import fence_after
 from unified_flow.lib.sandbox import Section
-from unified_flow.lib.text.blocks import fence_after
 from unified_flow.retrieval.formats.chunk import Heading, Trail, outlined
 from unified_flow.retrieval.formats.restructured_inline import linked, role_text
 from unified_flow.retrieval.formats.restructured_text import is_code, read

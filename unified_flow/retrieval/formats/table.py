@@ -7,7 +7,6 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
-from statistics import median_high
 from typing import TYPE_CHECKING
 
 from unified_flow.lib.sandbox import Section
@@ -83,7 +82,8 @@ def _cells(row: Sequence[str]) -> list[str]:
 def _place_of_names(head: list[list[str]]) -> int | None:
     """The first row that is about as wide as the table, if it is one of names. Above it stand
     titles, and notes such as "As of | May", which a blank row ends."""
-    typical = median_high([len(row) for row in head if row] or [0])
+    widths = sorted(len(row) for row in head if row) or [0]
+    typical = widths[len(widths) // 2]
     for number, (row, below) in enumerate(pairwise(head)):
         if below and len(row) > 1 and 4 * len(row) >= 3 * typical:
             return number if _are_names(row) else None

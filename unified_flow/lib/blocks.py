@@ -1,4 +1,7 @@
-"""The blocks of a text as a reader sees them: paragraphs, list items, rows and code."""
+"""The blocks of a text as a reader sees them: paragraphs, list items, rows and code.
+
+Outside of `text`, whose lexicons take longer to load than the sandbox to convert a document.
+"""
 
 from __future__ import annotations
 
