@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -14,10 +14,10 @@ from math import inf
 from statistics import median
 from typing import Literal, TypedDict
 
-from interventions.entry import ESCALATION, SEVERITIES, Entry, is_open, is_snoozed
+from interventions.entry import ESCALATION, SEVERITIES, Entry, closed_at, is_open, is_snoozed
 from interventions.settings import Limits
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import EntryFigures, FailureCount, figures_of
+from interventions.storage.store import ClosedFigures, FailureCount, figures_of
 from interventions.times import from_text, to_text
 
 WARNING_FROM = 10
@@ -50,7 +50,7 @@ class Health(TypedDict):
 
 def health(
     state: QueueState,
-    archived: Iterable[EntryFigures],
+    archived: ClosedFigures,
     logged: Mapping[str, int],
     limits: Limits,
     now: datetime,
@@ -60,7 +60,7 @@ def health(
     unresolved = [entry for entry in state.entries if is_open(entry)]
     failures = [entry for entry in unresolved if entry["type"] != ESCALATION]
     oldest = min((from_text(entry["created_at"]) for entry in unresolved), default=now)
-    ended = outcomes([*archived, *map(figures_of, state.entries)])
+    ended = outcomes(archived, state.entries)
     # The larger of both: the queue counts what it could write, the emergency log knows the rest.
     dropped = Counter(state.dropped) | Counter(logged)
     severities = Counter(entry["severity"] for entry in unresolved)
@@ -156,13 +156,13 @@ class Trends(TypedDict):
 
 def trends(
     failures: Iterable[FailureCount],
-    archived: Iterable[EntryFigures],
+    archived: ClosedFigures,
     entries: Iterable[Entry],
     window: Window,
     now: datetime,
 ) -> Trends:
     """`failures` are counted in steps from `window.since(now)` on; `archived` is of entries that
-    are not in `entries`, closed at any time. Causes are without their samples."""
+    are not in `entries`, and were closed since then. Causes are without their samples."""
     since = window.since(now)
     by_severity = {name: [0] * window.steps for name in SEVERITIES}
     phases, admissions = Counter[str](), Counter[str]()
@@ -177,7 +177,7 @@ def trends(
         cause["count"] += count
         cause["phase"] = phase
         cause["severity"] = min(cause["severity"], severity, key=SEVERITIES.index)
-    begun, closed = to_text(since), [*archived, *map(figures_of, entries)]
+    begun = to_text(since)
     return {
         "window": str(window),
         "since": begun,
@@ -187,21 +187,20 @@ def trends(
         "by_phase": dict(phases.most_common()),
         "causes": sorted(causes.values(), key=lambda cause: -cause["count"])[:MOST_CAUSES],
         "admissions": dict(admissions.most_common()),
-        "outcomes": outcomes([one for one in closed if (one.closed_at or "") >= begun]),
+        "outcomes": outcomes(archived, [one for one in entries if closed_at(one) >= begun]),
     }
 
 
-def outcomes(closed: Sequence[EntryFigures]) -> Outcomes:
-    """Open entries among them count as regressions alone."""
-    # Never negative after a clock was set back.
-    hours = sorted(max(h, 0.0) for o in closed if (h := o.hours_to_resolve) is not None)
+def outcomes(archived: ClosedFigures, entries: Collection[Entry]) -> Outcomes:
+    here = figures_of(entries)
+    hours = sorted(archived.hours + here.hours)
     within = [bisect_right(hours, most) for most in _TOOK.values()]
-    verified = sum(one.verified for one in closed)
+    verified = archived.verified + here.verified
     return {
         "verified": verified,
         "unverified": len(hours) - verified,
-        "dismissed": sum(1 for o in closed if o.closed_at and o.hours_to_resolve is None),
-        "regressions": sum(one.regression for one in closed),
+        "dismissed": archived.dismissed + here.dismissed,
+        "regressions": archived.regressions + here.regressions,
         "median_hours": round(median(hours), 3) if hours else None,
         "slowest_tenth_hours": round(hours[len(hours) * 9 // 10], 3) if hours else None,
         "took": dict(zip(_TOOK, (high - low for low, high in pairwise([0, *within])), strict=True)),

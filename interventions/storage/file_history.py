@@ -80,6 +80,7 @@ class FileHistory(store.Store):
     resolved = (
         "place IN (SELECT r.place FROM json_each(?) JOIN resolved r ON r.fingerprint = value)"
     )
+    others = "id NOT IN (SELECT value FROM json_each(?))"
 
     def __init__(self, home: Path) -> None:
         self._home = home

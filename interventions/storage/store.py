@@ -75,14 +75,14 @@ class Admission:
         return {**kind, "reason": self.reason, "detail": self.detail}
 
 
-class EntryFigures(NamedTuple):
-    """The figures of an entry that may have left the queue; `closed_at` is empty while it is
-    open."""
+class ClosedFigures(NamedTuple):
+    """Of entries: the hours that each took to be resolved, in any order, and how many were
+    verified, were dismissed, or came back."""
 
-    hours_to_resolve: float | None
-    regression: bool
-    closed_at: str
-    verified: bool
+    hours: list[float]
+    verified: int
+    dismissed: int
+    regressions: int
 
 
 class FailureCount(NamedTuple):
@@ -96,15 +96,25 @@ class FailureCount(NamedTuple):
     failures: int
 
 
-def figures_of(entry: Entry) -> EntryFigures:
-    hours = None
-    if resolved_at := entry["resolved_at"]:
-        took = from_text(resolved_at) - from_text(entry["created_at"])
-        hours = took.total_seconds() / 3600
-    verified = bool(
-        resolved_at and entry["resolutions"] and entry["resolutions"][-1].get("verified")
-    )
-    return EntryFigures(hours, bool(entry.get("regression_of")), closed_at(entry), verified)
+def figures_of(entries: Collection[Entry]) -> ClosedFigures:
+    """Open entries among them count as regressions alone."""
+    took = [hours for entry in entries if (hours := _hours_to_resolve(entry)) is not None]
+    dismissed = sum(bool(entry["dismissed_at"]) and not entry["resolved_at"] for entry in entries)
+    regressions = sum(bool(entry["regression_of"]) for entry in entries)
+    return ClosedFigures(took, sum(map(_is_verified, entries)), dismissed, regressions)
+
+
+def _hours_to_resolve(entry: Entry) -> float | None:
+    """Not negative after a clock was set back."""
+    if entry["resolved_at"] is None:
+        return None
+    took = from_text(entry["resolved_at"]) - from_text(entry["created_at"])
+    return max(took / timedelta(hours=1), 0.0)
+
+
+def _is_verified(entry: Entry) -> bool:
+    rows = entry["resolutions"]
+    return bool(entry["resolved_at"] and rows and rows[-1].get("verified"))
 
 
 def make_room(
@@ -209,10 +219,11 @@ class Store:
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """Let the archive go of what is not kept, and note it: how many."""
 
-    # How a database says that a column begins with a text, and that an archived entry was resolved
-    # with one of the fingerprints of a list.
+    # How a database says that a column begins with a text, that an archived entry was resolved with
+    # one of the fingerprints of a list, and that its id is none of a list.
     begins: str
     resolved: str
+    others: str
 
     @abstractmethod
     def _rows(self, sql: str, *values: object, logs: str | None = "") -> Rows:
@@ -273,16 +284,17 @@ class Store:
             " AND (still_resolved OR NOT ?) AND place < ? ORDER BY place DESC LIMIT ?"
         )
 
-    def archived_figures(
-        self, without: Collection[str], closed_since: str = ""
-    ) -> list[EntryFigures]:
+    def archived_figures(self, without: Collection[str], closed_since: str = "") -> ClosedFigures:
         """Of every archived entry but those with these ids, and those closed before."""
+        chosen = f"FROM intervention_archive WHERE closed_at >= ? AND {self.others}"
+        values = (closed_since, sorted(without))
+        hours = self._rows(f"SELECT hours {chosen} AND hours IS NOT NULL", *values, logs=None)
         sql = (
-            "SELECT hours, regression, closed_at, verified, id FROM intervention_archive"
-            " WHERE closed_at >= ?"
+            "SELECT count(*) FILTER (WHERE verified), count(*) FILTER (WHERE hours IS NULL),"
+            f" count(*) FILTER (WHERE regression) {chosen}"
         )
-        rows = self._rows(sql, closed_since, logs=None)
-        return [EntryFigures._make(row[:-1]) for row in rows if row[-1] not in without]
+        counts = self._rows(sql, *values, logs=None) or [(0, 0, 0)]
+        return ClosedFigures([took for (took,) in hours], *counts[0])
 
     def closed_before(self, keep: RetentionSettings) -> str:
         """What was closed before then is not kept; empty if all is."""
@@ -367,10 +379,9 @@ class Store:
 
 def archive_row(entry: Entry) -> tuple[object, ...]:
     """The values of ADD_ARCHIVED but for the last one."""
-    figures = figures_of(entry)
     return (
-        *(entry["id"], short_id(entry["id"]), figures.closed_at, figures.hours_to_resolve),
-        *(figures.regression, figures.verified, bool(entry["resolved_at"])),
+        *(entry["id"], short_id(entry["id"]), closed_at(entry), _hours_to_resolve(entry)),
+        *(bool(entry["regression_of"]), _is_verified(entry), bool(entry["resolved_at"])),
         sorted(fingerprints(entry, resolved=True)),
     )
 

@@ -56,7 +56,7 @@ SELECT set_config('lock_timeout', %s, true),
 class QueueStore(store.Store):
     """`home` has this machine's error logs."""
 
-    begins, resolved = "starts_with({}, ?)", "resolved && ?"
+    begins, resolved, others = "starts_with({}, ?)", "resolved && ?", "id <> ALL (?)"
 
     def __init__(self, home: Path, database: Database | None = None) -> None:
         self._home = home

@@ -23,7 +23,7 @@ from interventions.storage.file_history import FileHistory
 from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admit,
-    EntryFigures,
+    ClosedFigures,
     PutResult,
     Transaction,
     figures_of,
@@ -86,11 +86,9 @@ class MemoryStore(FileHistory):
             ):
                 yield entry
 
-    def archived_figures(
-        self, without: Collection[str], closed_since: str = ""
-    ) -> list[EntryFigures]:
-        found = [entry for name, entry in self._archived.items() if name not in without]
-        return [figures_of(entry) for entry in found if closed_at(entry) >= closed_since]
+    def archived_figures(self, without: Collection[str], closed_since: str = "") -> ClosedFigures:
+        found = (entry for name, entry in self._archived.items() if name not in without)
+        return figures_of([entry for entry in found if closed_at(entry) >= closed_since])
 
     def journal(self, intervention_id: str | None = None) -> Iterator[Transition]:
         for line in reversed(self._noted):
