@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,12 +33,18 @@ OUR_PACKAGES = frozenset({"unified_flow", "interventions", "monitor"})
 def installed_tools() -> list[Tool]:
     """Of every entry point in the group `unified_flow.tools`. Raises ConfigError."""
     found: list[Tool] = []
-    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+    for point in _entry_points(tuple(sys.path)):
         origin = f"entry point {point.name} ({point.value})"
         with _loading(origin, "mend or uninstall the package that registers it"):
             loaded = point.load()
         found += _tools_in(loaded, origin)
     return found
+
+
+@cache
+def _entry_points(path: tuple[str, ...]) -> list[EntryPoint]:
+    """Looked up once: it reads a file of every installed package."""
+    return sorted(entry_points(group=GROUP), key=lambda each: each.name)
 
 
 class ToolModules:
