@@ -54,7 +54,7 @@ browser: $(VENV)/dev.stamp ## the tests that need Chromium
 	@$(RUN)/pytest -q -m browser tests/tui/web
 
 soak: $(VENV)/dev.stamp ## the long forms of the tests (kills, contention, load)
-	@SOAK=1 $(RUN)/pytest -q -o faulthandler_timeout=0 tests/concurrency tests/unit/interventions/test_laws.py tests/unit/interventions/test_poison.py tests/unit/interventions/test_redaction*.py tests/unit/interventions/test_blocked_turns.py tests/integration/test_journal_order.py tests/tui/test_churn.py tests/api/test_chaos.py tests/api/test_contract.py tests/api/test_load.py tests/integration/test_resume_equivalence.py tests/integration/test_outage.py tests/shared/test_acceptance.py
+	@SOAK=1 $(RUN)/pytest -q -o faulthandler_timeout=0 tests/concurrency tests/unit/interventions/test_laws.py tests/unit/interventions/test_poison.py tests/unit/interventions/test_redaction*.py tests/unit/interventions/test_blocked_turns.py tests/tui/test_churn.py tests/api/test_chaos.py tests/api/test_contract.py tests/api/test_load.py tests/integration/test_resume_equivalence.py tests/integration/test_outage.py tests/shared/test_acceptance.py
 
 weights: $(VENV)/run.stamp ## fetch the 1.5B model that the evaluation uses (1.1 GB)
 	@$(RUN)/python benchmarks/fetch_weights.py "$$WEIGHTS"

@@ -6,6 +6,8 @@ traceback at the first kill after which something is lost, done twice or cannot 
 from __future__ import annotations
 
 import asyncio
+import gc
+import importlib
 import json
 import os
 import random
@@ -222,22 +224,32 @@ def main(name: str, kills: int, seed: int) -> None:
 
     with tempfile.TemporaryDirectory() as place:
         begun, home = Path(place) / "begun", Path(place) / "home"
+
+        def anew() -> None:
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(begun, home)
+
         killing.outcome(run(partial(scenario.begin, begun)))
+        anew()
         work = run(partial(scenario.work, home))
-        shutil.copytree(begun, home)
+        for module in killing.outcome(lambda: (work(), list(sys.modules))[1]):
+            importlib.import_module(module)  # once, and not in each of thousands of children
+        gc.freeze()
+        anew()
         try:
             calls = killing.killed_at(work, None)
         except OSError as exc:
             print(json.dumps({"skipped": str(exc)}))
             return
+        # The child and what traces it take turns; on one processor none has to wake another.
+        os.sched_setaffinity(0, [chance.choice([*os.sched_getaffinity(0)])])
         never = killing.outcome(run(partial(to_its_end, home, scenario.turn_id)))
         places: list[int | float] = list(range(1, calls + 1))
         if kills:
             places = [chance.randint(1, calls) for _ in range(kills)]
             places += [chance.uniform(0.0, 0.2) for _ in range(kills // 4)]
         for at in places:
-            shutil.rmtree(home)
-            shutil.copytree(begun, home)
+            anew()
             if isinstance(at, int):
                 killing.killed_at(work, at)
             else:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.answers import Turns, renumbered
+from tests.answers import Turns
 from tests.integration.test_replay import ran
 from unified_flow.errors import RetrievalError
 from unified_flow.turns.events import READER
@@ -21,33 +20,6 @@ from unified_flow.turns.lock import JOURNAL
 def folder(home: Path, docs: Path) -> Path:
     ran(home, docs)
     return home / "shared_state/turns/turn_000001"
-
-
-def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(folder: Path) -> None:
-    """Whoever reads it gets a turn or a RetrievalError, and nothing else that could be a mistake
-    of the program's own."""
-    path = folder / JOURNAL
-    whole = path.read_bytes().splitlines(keepends=True)
-    archive = Turns(folder.parents[2])
-    orders = [whole[:n] + whole[n + 1 :] for n in range(len(whole))]
-    orders += [whole[: n + 1] + whole[n:] for n in range(len(whole))]
-    orders += [[*whole[:n], whole[n + 1], whole[n], *whole[n + 2 :]] for n in range(len(whole) - 1)]
-    refused = 0
-    for lines in orders:
-        path.write_bytes(b"".join(lines))
-        if lines != whole[:-1]:
-            with pytest.raises(
-                RetrievalError, match=r"is missing|stands there again|stands before"
-            ):
-                archive.load(1)
-        path.write_bytes(renumbered(lines))  # as in journals whose lines had no numbers
-        with suppress(RetrievalError):
-            archive.load(1)
-        try:
-            archive.events(1)
-        except RetrievalError:
-            refused += 1
-    assert refused > 1
 
 
 def test_a_value_that_no_phase_gives_is_named_by_whoever_reads_the_turn(folder: Path) -> None:
