@@ -374,6 +374,20 @@ def test_what_the_question_does_not_name_is_missing(question: str) -> None:
     assert analyze(question, Sections()).reference_resolution.status == "failed"
 
 
+@pytest.mark.parametrize("question", ["Does it work on FreeBSD?", "Can it read `setup.cfg`?"])
+def test_it_of_a_first_question_that_names_something_is_what_the_documents_are_about(
+    question: str,
+) -> None:
+    assert analyze(question, Sections()).reference_resolution.status == "not_needed"
+    earlier = (PriorTurn(turn_id=1, question="What is Celery?", answer="A task queue."),)
+    resolved = analyze(question, Sections(history=earlier))
+    assert resolved.resolved_query == f"{question} (Celery)"
+
+
+def test_the_label_of_a_question_is_not_searched_for() -> None:
+    assert analyze("Q: Why is it slow?", Sections()).resolved_query == "Why is it slow?"
+
+
 def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:
     history = tuple(
         PriorTurn(turn_id=n, question=q, answer="")
@@ -392,6 +406,7 @@ def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:
         "What is the city that never sleeps?",
         "Which country lost its king in 1848?",
         "What does the planner do with the results of it?",
+        "I want to check each file on every save in my editor. How do I do that?",
         "Comment les nœuds parlent-ils ?",
         "Finns det en standard för noder?",
     ],

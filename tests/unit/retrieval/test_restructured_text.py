@@ -52,6 +52,11 @@ def test_marks_in_a_line_are_gone(source: str, seen: str) -> None:
     assert shown(source) == seen
 
 
+def test_a_page_that_only_names_what_is_generated_holds_no_text() -> None:
+    page = "==========\n zork.lib\n==========\n\n.. automodule:: zork.lib\n   :members:\n"
+    assert not list(chunks(sections_of(".rst", page)))
+
+
 def test_a_link_over_a_line_break_leaves_no_hole_in_its_paragraph() -> None:
     text = "It may be stopped with `any signal\n<https://x.org/signal>`_, which\nis safe."
 

@@ -16,10 +16,12 @@ from unified_flow.turns.sections import Sections
 _SPECIFIC = re.compile(
     r"`([^`]+)`|\"([^\"]+)\"|“([^”]+)”|\b(\w+(?:::\w+)+|\w+_\w+|[\w-]+(?:/[\w.-]+)+|[\w-]+\.(?:md|rst|txt|py|html?|json|ya?ml|toml))\b"
 )
+_LABEL = re.compile(r"\A\s*Q(?:uestion)?\s*[:.]\s+(?=\S)", re.IGNORECASE)  # "Q: How do I ...?"
 _NAME = re.compile(r"(?<!^)(?<![?.!]\s)\b[A-ZÅÄÖÉÈ][\w-]*\b")
 
 
 def analyze(query: str, sections: Sections) -> QueryAnalysis:
+    query = _LABEL.sub("", query, count=1)
     small_talk = Resolution("not_needed", query) if talk_of(query) else None
     resolution = small_talk or resolve(query, sections.history)
     specific = _SPECIFIC.search(resolution.query)

@@ -24,6 +24,7 @@ _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is amon
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _LONGEST_NOUN = 3  # words
 _EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
+_EARLIER_SENTENCE = re.compile(r".*[.?!]\s")
 _FEWEST_NAMED = 3  # things, of as many documents
 _CANDIDATES_SHOWN = 4
 _OWN_NAME = re.compile(r"[`\"“”«»\d/_]|\w[.:]\w")
@@ -67,12 +68,18 @@ def _pronouns_resolved(
 ) -> Resolution | None:
     """Pronouns and "that" without an antecedent in the question itself."""
     spans = _pronouns(query, lexicon)[:_MOST_REFERENCES]
-    spans += [m.span("reference") for m in lexicon.demonstratives.finditer(query)]
+    spans += [
+        m.span("reference")
+        for m in lexicon.demonstratives.finditer(query)
+        if not _said_before(query[: m.start("reference")], lexicon)
+    ]
     spans = sorted(spans)[:_MOST_REFERENCES]
     if not spans:
         return None
     references = tuple(query[start:end] for start, end in spans)
     topic = _topic(history, references)
+    if topic is None and not history and (names_of(query) or _OWN_NAME.search(query)):
+        return None  # "Does it work on FreeBSD?": "it" is what the documents are about
     if topic is None:
         return Resolution("failed", query, references)
     topic = topic[:_LONGEST_TOPIC]
@@ -161,6 +168,14 @@ def _has_antecedent(before: Sequence[re.Match[str]], lexicon: Lexicon) -> bool:
         ):
             return True
     return False
+
+
+def _said_before(opening: str, lexicon: Lexicon) -> bool:
+    """Whether an earlier sentence of the question says what it is about: "I want to run it on each
+    save. How do I do that?" """
+    earlier = _EARLIER_SENTENCE.match(opening)
+    named = _TOKEN.findall(earlier.group()) if earlier else []
+    return sum(_is_content(word, lexicon) for word in named) >= _ENOUGH_OF_ITS_OWN
 
 
 def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
