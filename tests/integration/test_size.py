@@ -70,6 +70,19 @@ def test_a_small_model_finds_the_words_in_passages_that_are_marked(home: Path, d
     assert '<document number="1"' in user(voice)
 
 
+def test_sentences_that_rules_would_not_quote_are_marked_if_they_may_hold_the_answer(
+    home: Path, docs: Path
+) -> None:
+    """Told to look into one sentence, a small model finds its answer there and nowhere else."""
+    repeats = "Much faster algorithms have been devised to test whether a large number is prime."
+    answers = "One of them is the Miller–Rabin test, which errs with a small probability."
+    (docs / "primes.md").write_text(f"# Primes\n\n{repeats} {answers}\n")
+    question = "Which algorithm tests whether a large number is prime?"
+    turn, voice = small(home, docs, question, REFUSAL)
+    assert [citation.quote for citation in turn.citations] == [repeats]
+    assert f"<mark>{repeats}</mark> <mark>{answers}</mark>" in user(voice)
+
+
 def test_a_large_model_does_every_phase_and_sees_unmarked_passages(home: Path, docs: Path) -> None:
     turn, model = asked(home, docs, QUESTION, "auto", script(synthesis=GOOD))
     assert turn.status == "answered"

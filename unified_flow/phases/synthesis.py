@@ -23,9 +23,7 @@ async def run(turn: Turn, context: PhaseContext) -> Draft:
     if context.by_rules:
         return await context.ask(Draft)
     again = turn.sections.validation is not None and (turn.sections.validation.decision == "REVISE")
-    marked: tuple[str, ...] | None = ()
-    if context.is_small:
-        marked = likely_sentences(turn.question, turn.sections)
+    marked = likely_sentences(turn.question, turn.sections) if context.is_small else ()
     if marked is None or found_nothing(turn.sections) or (context.is_small and again):
         return await context.ask(Draft, by_rules=True)
     draft = await context.ask(Draft, evidence=marked, stream="response")

@@ -18,7 +18,7 @@ from unified_flow.models.embedded.intents import (
     talk_of,
 )
 from unified_flow.models.embedded.planning import questions_in
-from unified_flow.models.embedded.quotes import LONGEST, MOST, one_line, quotes_for
+from unified_flow.models.embedded.quotes import LONGEST, MOST, likeliest, one_line, quotes_for
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.passage import Passage, source_of, title_of, unread_in
@@ -58,8 +58,7 @@ def extract(query: str, sections: Sections) -> Draft:
 
 def _memory_answers(sections: Sections) -> bool:
     """Whether a memory answers, and no other part of the question is left open."""
-    plan = sections.planner
-    single = plan is None or len(plan.goals) < 2
+    single = sections.planner is None or len(sections.planner.goals) < 2
     return single and any(
         r.tool == tool_names.MEMORY_QUERY and r.claims for r in sections.coordinator
     )
@@ -80,8 +79,6 @@ def _abstention(text: str) -> Draft:
 
 def _joined(drafts: Sequence[Draft]) -> Draft:
     """Answers first, then abstentions; the first abstention alone if there is no answer."""
-    if len(drafts) == 1:
-        return drafts[0]
     ordered = sorted(drafts, key=lambda draft: draft.abstained)
     if ordered[0].abstained:
         return ordered[0]
@@ -94,8 +91,7 @@ def _joined(drafts: Sequence[Draft]) -> Draft:
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """The quotes of all parts of the question, best first."""
     resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    asked = question_about_pages(resolved)
-    parts = questions_in(asked)
+    parts = questions_in(question_about_pages(resolved))
     refused = _refused(sections)
     found: list[tuple[str, Sequence[Citation]]] = []
     for number, part in enumerate(parts, 1):
@@ -207,6 +203,12 @@ def found_nothing(sections: Sections) -> bool:
 
 
 def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | None:
-    """The sentences that rules would answer with, best first; None if they would abstain."""
+    """What rules would quote, and what else most probably holds the answer; None if they would
+    abstain. Of a passage they quote one sentence, which misleads a reader if it is not the one."""
     draft = extract(question, sections)
-    return None if draft.abstained else tuple(each.quote for each in draft.citations)
+    if draft.abstained:
+        return None
+    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
+    quoted = tuple(each.quote for each in draft.citations)
+    likely = likeliest(asked, found_passages(sections.coordinator))
+    return quoted + tuple(each for each in likely if not any(each in quote for quote in quoted))

@@ -21,7 +21,6 @@ from unified_flow.models.embedded.excerpts import (
 )
 from unified_flow.models.embedded.sentence_ranking import (
     ENOUGH,
-    ParsedQuestion,
     RankedSentence,
     answerability,
     parse_question,
@@ -53,11 +52,7 @@ def quotes_for(
     refused: frozenset[str] = frozenset(),
 ) -> tuple[Citation, ...]:
     """None if the passages do not hold the answer. `refused` names quotes not to give."""
-    if not passages:
-        return ()
-    language = language_of_passages(passages)
-    asked = parse_question(question, language)
-    candidates = _by_passage(asked, excerpts_of(passages, language))
+    candidates = _by_passage(_ranked(question, passages))
     if not candidates or answerability(candidates[0]) < ENOUGH:
         return ()
     quotes: list[Citation] = []
@@ -67,46 +62,55 @@ def quotes_for(
             break
         if not _is_worth_showing(candidate, shown):
             continue
-        quote = _citation(asked, candidate, FURTHER if quotes else LONG)
+        quote = _citation(candidate, FURTHER if quotes else LONG)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
         quotes.append(quote)
         shown.append(candidate)
-    if len(quotes) == 1 and asked.kind not in _FACTS:
-        quotes = [_citation(asked, shown[0], ALONE)]
+    if len(quotes) == 1 and candidates[0].context.question.kind not in _FACTS:
+        quotes = [_citation(shown[0], ALONE)]
     return tuple(quotes)
 
 
-def _by_passage(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> list[RankedSentence]:
+def likeliest(question: str, passages: tuple[Passage, ...]) -> list[str]:
+    """The sentences that most probably hold the answer, in whatever passage they stand."""
+    return [each.sentence.text for each in _ranked(question, passages)[:MOST]]
+
+
+@lru_cache(maxsize=32)
+def _ranked(question: str, passages: tuple[Passage, ...]) -> list[RankedSentence]:
+    language = language_of_passages(passages)
+    return rank(parse_question(question, language), excerpts_of(passages, language))
+
+
+def _by_passage(ranked: Sequence[RankedSentence]) -> list[RankedSentence]:
     """The best sentence of each passage; first of all that of a section whose heading says what is
     asked."""
     best: dict[str, RankedSentence] = {}
     opening: dict[str, RankedSentence] = {}
-    for each in rank(asked, excerpts):
+    for each in ranked:
         key = each.excerpt.passage.chunk_id
         best.setdefault(key, each)
-        if key not in opening or each.sentence.start < opening[key].sentence.start:
-            opening[key] = each
-    begins = _introduction(asked, excerpts) if asked.kind == "definition" else None
-    ordered = sorted(best, key=lambda key: -_worth(asked, best[key], begins=begins))
-    return [_decisive(asked, best[key], opening[key]) for key in ordered]
+        opening[key] = min(opening.get(key, each), each, key=lambda one: one.sentence.start)
+    begins = _introduction(ranked)
+    ordered = sorted(best, key=lambda key: -_worth(best[key], begins=begins))
+    return [_decisive(best[key], opening[key]) for key in ordered]
 
 
-def _decisive(
-    asked: ParsedQuestion, best: RankedSentence, opening: RankedSentence
-) -> RankedSentence:
+def _decisive(best: RankedSentence, opening: RankedSentence) -> RankedSentence:
     """Under a heading that says what is asked, the answer begins with the first sentence, unless
     another takes up a word of the question."""
-    titled = _agreement(asked, best.excerpt) > _AGREES
-    return opening if titled and best.sentence.terms.isdisjoint(asked.terms) else best
+    titled = _agreement(best) > _AGREES
+    return opening if titled and best.sentence.terms.isdisjoint(best.context.asked) else best
 
 
-def _introduction(asked: ParsedQuestion, excerpts: Sequence[Excerpt]) -> Excerpt | None:
+def _introduction(ranked: Sequence[RankedSentence]) -> Excerpt | None:
     """Of what stands under a heading that is the term to be defined, the part that comes first."""
-    under = [each for each in excerpts if asked.core in each.headings]
-    file = under[0].passage.path if under else ""
-    own = [each for each in under if each.passage.path == file]
-    return min(own, key=lambda each: each.passage.line, default=None)
+    under = [each.excerpt for each in ranked if each.context.question.core in each.excerpt.headings]
+    if not under or ranked[0].context.question.kind != "definition":
+        return None
+    file = max(under, key=lambda each: each.passage.score).passage.path
+    return min(under, key=lambda each: (each.passage.path != file, each.passage.line))
 
 
 def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]) -> bool:
@@ -119,36 +123,32 @@ def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]
     return share >= (_ADDS if adds else _NEAR)
 
 
-def _worth(asked: ParsedQuestion, each: RankedSentence, *, begins: Excerpt | None) -> float:
+def _worth(each: RankedSentence, *, begins: Excerpt | None) -> float:
     """Logarithmic, as the evidence is independent."""
     score, probability = each.excerpt.passage.score, each.probability
-    titled = max(
-        2.0 * (each.excerpt is begins),
-        (_agreement(asked, each.excerpt) - _AGREES) / (1 - _AGREES),
-        0.0,
-    )
+    agreement = (_agreement(each) - _AGREES) / (1 - _AGREES)
+    titled = max(2.0 * (each.excerpt is begins), agreement, 0.0)
     return math.log(max(probability, 1e-9)) + _FOUND * math.log(max(score, 1e-3)) + _TITLED * titled
 
 
-def _agreement(asked: ParsedQuestion, excerpt: Excerpt) -> float:
+def _agreement(each: RankedSentence) -> float:
     """0..1: the harmonic mean of how much of the question the headings have, and how much of the
     last one the question has."""
-    terms = frozenset(asked.terms)
-    leaf = excerpt.headings[-1]
+    terms, leaf = each.context.asked, each.excerpt.headings[-1]
     if not terms or not leaf:
         return 0.0
-    covered = len(terms & excerpt.heading) / len(terms)
+    covered = len(terms & each.excerpt.heading) / len(terms)
     said = len(terms & leaf) / len(leaf)
     return 2 * covered * said / (covered + said) if covered and said else 0.0
 
 
-def _citation(asked: ParsedQuestion, candidate: RankedSentence, most: int) -> Citation:
+def _citation(candidate: RankedSentence, most: int) -> Citation:
     """`most` characters of its passage."""
     excerpt, sentence = candidate.excerpt, candidate.sentence
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
-    opens = most > FURTHER and asked.kind in _FACTS
+    opens = most > FURTHER and candidate.context.question.kind in _FACTS
     return citation_of(excerpt.passage, first.start, sentence.end, opens=opens, most=most)
 
 
