@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from interventions.entry import Entry
 from interventions.home import PRIVATE_FILE_MODE
 from interventions.plaintext import clean
-
-if TYPE_CHECKING:
-    from interventions.queue import InterventionQueue
+from interventions.queue import InterventionQueue
 
 FormName = Literal["json", "markdown", "pytest"]
 # By the end of a file's name.

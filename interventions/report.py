@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 from xml.etree.ElementTree import Element, tostring
 
 from interventions.entry import (
@@ -25,13 +25,11 @@ from interventions.entry import (
 )
 from interventions.health import Cause, Health, Trends, Window
 from interventions.plaintext import clean, one_line
+from interventions.queue import InterventionQueue
 from interventions.secrets.redaction import WHOLE, redact
 from interventions.times import from_text, short_duration, to_text, utc_now
 from interventions.view.description import known_fix
 from interventions.view.groups import turns_of_others
-
-if TYPE_CHECKING:
-    from interventions.queue import InterventionQueue
 
 FIXES_LOOKED_AT = 5  # of a cause, the latest archived first
 SAMPLE = 200  # characters

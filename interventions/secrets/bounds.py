@@ -1,8 +1,7 @@
-"""How much of a value or a text is let through."""
+"""How much of a value or a text is let through, and a text redacted within that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_TEXT = 8_000
@@ -21,13 +20,15 @@ class Bounds:
     total_text: int = 64_000
 
 
-def bounded(text: str, limit: int, scrub: Callable[[str], str]) -> str:
-    total = len(text)
+def redact_text(text: str, limit: int = MAX_TEXT) -> str:
+    """The text with every secret form replaced, at most about `limit` characters of it."""
+    from interventions.secrets.forms import scrub
+
     clean = scrub(printable(text[: limit + CUT_MARGIN]))
-    if len(clean) <= limit and total <= limit + CUT_MARGIN:
+    if len(clean) <= limit and len(text) <= limit + CUT_MARGIN:
         return clean
     cut = clean[:limit]
-    return f"{cut}[... {max(total - len(cut), 1)} more characters]"
+    return f"{cut}[... {max(len(text) - len(cut), 1)} more characters]"
 
 
 def printable(text: str) -> str:

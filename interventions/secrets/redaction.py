@@ -12,14 +12,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from interventions.secrets.bounds import MAX_TEXT, Bounds, bounded, printable
-
-
-def redact_text(text: str, limit: int = MAX_TEXT) -> str:
-    """The text with every secret form replaced, at most about `limit` characters of it."""
-    from interventions.secrets.forms import scrub
-
-    return bounded(text, limit, scrub)
+from interventions.secrets.bounds import Bounds, printable
+from interventions.secrets.bounds import redact_text as redact_text
 
 
 def redact_for_asker(text: str) -> str:

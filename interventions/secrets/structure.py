@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from interventions.secrets.bounds import CUT_MARGIN, MAX_TEXT, Bounds, bounded
+from interventions.secrets.bounds import CUT_MARGIN, MAX_TEXT, Bounds, redact_text
 from interventions.secrets.forms import is_placeholder, is_sentence, scrub
 from interventions.secrets.names import NameKind, hides, name_kind
 from interventions.secrets.rules import MASK, words
@@ -141,7 +141,7 @@ class Redaction:
         if self._text_left <= 0:
             return "[redacted: too much text]"
         most = self._bounds.text if limit is None else limit
-        clean = bounded(text, min(most, self._text_left), scrub)
+        clean = redact_text(text, min(most, self._text_left))
         self._text_left -= len(clean)
         return clean
 
