@@ -4,6 +4,7 @@ Reading only; each reader is called in a thread."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,28 +23,40 @@ from interventions.queue import InterventionQueue
 from interventions.retry.contract import LiveTurn, TurnReader, find_turn_reader
 from interventions.secrets.redaction import redact_text
 from interventions.storage.jsonl import lines, parse_line
+from interventions.view.groups import single
 from monitor.core.looked import Look
 from monitor.core.source import Clock, Pulse, Source
 
 MOST_TURNS = 100
 MOST_LINES = 500
 _MOST_LOG_BYTES = 4_000_000
+# After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
+_REST_S = 0.2
+_REST_FACTOR, _LONGEST_REST_S = 20, 2.0
 Found = TypeVar("Found")
 
 
 async def follow(
-    read: Callable[[], Found], show: Callable[[Found], object], pause_s: float, rest_s: float = 0.0
+    read: Callable[[], Found], show: Callable[[Found], object], pause_s: float
 ) -> None:
-    """Shows what is read whenever it differs from the last; rests for longer after that. It has a
-    thread of its own: each that reads a long past keeps memory for it."""
+    """Shows what is read whenever it differs from the last, and rests after that, the longer the
+    more of the processor the reading took: keys come first. It has a thread of its own: each that
+    reads a long past keeps memory for it."""
     thread, last = ThreadPoolExecutor(1), None
+
+    def look() -> tuple[Found, bool, float]:
+        began_s = time.thread_time()
+        found = read()
+        return found, found != last, time.thread_time() - began_s
+
     try:
         while True:
-            found = await asyncio.get_running_loop().run_in_executor(thread, read)
-            changed, last = found != last, found
+            found, changed, took_s = await asyncio.get_running_loop().run_in_executor(thread, look)
+            last = found
             if changed:
                 show(found)
-            await asyncio.sleep(max(pause_s, rest_s) if changed else pause_s)
+            rest_s = max(_REST_S * changed, min(took_s * _REST_FACTOR, _LONGEST_REST_S))
+            await asyncio.sleep(max(pause_s, rest_s))
     finally:
         thread.shutdown(wait=False)
 
@@ -56,8 +69,8 @@ def whenever(differs: Callable[[], object], read: Callable[[], Found]) -> Callab
 
 @dataclass(frozen=True)
 class Feed:
-    """What was read for one tab: closed entries, turns, lines of the log as (key, record), or the
-    causes in `trends`. `problem` says why there is nothing."""
+    """What was read for one tab: closed entries, each a group of its own, turns, lines of the log
+    as (key, record), or the causes in `trends`. `problem` says why there is nothing."""
 
     tab: str
     found: Sequence[Any] = ()
@@ -74,7 +87,7 @@ def feed_reader(
     if tab == "open":
         return lambda: Feed(tab)  # they come with the queue itself
     if tab == "history":
-        return whenever(source.stamp, _kept(tab, lambda: Feed(tab, source.history())))
+        return whenever(source.stamp, _kept(tab, lambda: Feed(tab, single(source.history()))))
     if queue is None:
         return lambda: Feed(tab, problem="This is not part of an exported file.")
     if tab == "trends":

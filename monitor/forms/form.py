@@ -72,11 +72,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
     ]
 
     def __init__(
-        self,
-        state: AppState,
-        queue: InterventionQueue,
-        targets: Sequence[Entry],
-        note: str = "",
+        self, state: AppState, queue: InterventionQueue, targets: Sequence[Entry], note: str = ""
     ) -> None:
         super().__init__()
         self.state = state

@@ -44,6 +44,7 @@ class Tab(Generic[Found]):
     columns: tuple[Column, ...]
     nothing_yet: ClassVar[tuple[str, str, str]] = ("", "", "")
     follow: ClassVar[bool] = False
+    full: ClassVar[tuple[int, str]] = (0, "")  # how many are read at most, and what is said then
 
     def __init__(self, model: TriageModel) -> None:
         self.model = model
@@ -103,7 +104,8 @@ class Tab(Generic[Found]):
         return "\n".join([trouble.what, trouble.todo, *self.notes()])
 
     def notes(self) -> list[str]:
-        return []
+        most, note = self.full
+        return [note] if 0 < most <= len(self.unfiltered()) else []
 
     def count_label(self) -> str:
         """How much is in it, where that can be known, and how much of that is marked."""
@@ -118,7 +120,8 @@ class Tab(Generic[Found]):
         return [entry for item in self.shown.values() for entry in item.entries]
 
     def marked_entries(self) -> list[Entry]:
-        return [entry for entry in self.all_entries() if entry["id"] in self.marked]
+        known = self.all_entries() if self.marked else ()  # asked for each key that may be grey
+        return [entry for entry in known if entry["id"] in self.marked]
 
     def toggle_marks(self, entries: Iterable[Entry]) -> None:
         """What is marked in part becomes marked whole."""

@@ -175,10 +175,7 @@ class HistoryTab(EntryTab):
     _left = 0  # older ones, which are no rows
 
     def all_entries(self) -> Sequence[Entry]:
-        return self.feed.found if self.feed else ()
-
-    def unfiltered(self) -> Sequence[Group]:
-        return single(self.all_entries())
+        return [group.first for group in self.unfiltered()]
 
     def matching(self) -> Sequence[Group]:
         found = super().matching()
@@ -186,10 +183,13 @@ class HistoryTab(EntryTab):
         return found[:MOST_HISTORY]
 
     def cells(self, group: Group) -> tuple[Cell, ...]:
-        entry = group.first
+        entry, before = group.first, self.shown.get(group.key)
         closed = from_text(closed_at(entry) or entry["last_seen"])
+        age = Cell(short_duration(self.now - closed))
+        if before and before.entries[0]["version"] == entry["version"]:
+            return (age, *before.cells[2:])  # but for the mark and the age it is as it was
         return (
-            Cell(short_duration(self.now - closed)),
+            age,
             Cell(one_line(short_id(entry["id"])), "dim"),
             severity_cell(entry["severity"]),
             Cell(one_line(entry["phase"])),
@@ -221,6 +221,7 @@ class TurnsTab(Tab[LiveTurn]):
         "a turn appears here when it begins",
         "unified-flow ask QUESTION",
     )
+    full = (MOST_TURNS, f"the latest {MOST_TURNS}; all: unified-flow turns list")
 
     def item(self, found: LiveTurn) -> Item:
         status, steps = one_line(str(found["status"])), phases(found.get("ribbon"))
@@ -257,10 +258,6 @@ class TurnsTab(Tab[LiveTurn]):
         }
         return complete(entry)
 
-    def notes(self) -> list[str]:
-        full = len(self.unfiltered()) >= MOST_TURNS
-        return [f"the latest {MOST_TURNS}; all: unified-flow turns list"] if full else []
-
 
 class LogTab(Tab[LogLine]):
     """Every failure a line, whatever became of it in the queue."""
@@ -277,9 +274,12 @@ class LogTab(Tab[LogLine]):
     )
     nothing_yet = ("Nothing failed today", "every failure is a line here", "")
     follow = True
+    full = (MOST_LINES, f"the latest {MOST_LINES} lines of today's error log")
 
     def item(self, found: LogLine) -> Item:
         key, record = found
+        if key in self.shown:
+            return self.shown[key]
         admission = one_line(str(record.get("admission") or "?"))
         error = f"{record.get('error_type')}: {record.get('error_message')}"[:500]
         why = one_line(str(record.get("reason") or ""))
@@ -300,10 +300,6 @@ class LogTab(Tab[LogLine]):
         """In the state in which the failure was logged."""
         record = found[1]
         return complete({"created_at": record.get("logged_at"), "id": "-", **record})
-
-    def notes(self) -> list[str]:
-        full = len(self.unfiltered()) >= MOST_LINES
-        return [f"the latest {MOST_LINES} lines of today's error log"] if full else []
 
 
 def _record_parts(record: Mapping[str, Any]) -> list[Part]:

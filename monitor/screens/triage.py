@@ -37,8 +37,6 @@ _EXAMPLE = "sev:critical phase:planner type:captcha is:snoozed age:>1h text"
 _BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
 _ON_THE_LIST = ("mark", "mark_all", "sort", "fold")
 _POLL_S = 0.1
-# After a change, of which there may be twenty a second: each costs the keys a few milliseconds.
-_REST_S = 0.2
 _FEED_S = 0.4
 _PULSE_S = 3.0
 # A key that is held down moves the cursor only; the detail comes when it rests.
@@ -96,16 +94,16 @@ class TriageScreen(EntryScreen):
     # What is read beside the keys
 
     def _follow(
-        self, read: Callable[[], feeds.Found], show: Callable[[feeds.Found], None], *pauses_s: float
+        self, read: Callable[[], feeds.Found], show: Callable[[feeds.Found], None], pause_s: float
     ) -> None:
         """In place of what the same method followed before."""
-        following = feeds.follow(read, partial(self.call_later, show), *pauses_s)
+        following = feeds.follow(read, partial(self.call_later, show), pause_s)
         self.run_worker(following, group=show.__name__, exclusive=True)
 
     def _read_queue(self) -> None:
         source = self.state.source
         read = feeds.whenever(lambda: source.stamp(), lambda: source.read())
-        self._follow(read, self._show_queue, _POLL_S, _REST_S)
+        self._follow(read, self._show_queue, _POLL_S)
 
     def _show_queue(self, snapshot: Snapshot) -> None:
         if critical := self.model.new_critical(snapshot):

@@ -121,16 +121,13 @@ def entry_parts(
     for kind in (Kind.PHASES, Kind.COMMANDS):
         sections.pop(kind, None)
     facts = sections.pop(Kind.ERROR).lines[-1]
-    parts = [_head(entry, head, facts, steps)]
-    for kind, section in sections.items():
-        if kind is Kind.TRACEBACK:
-            parts.append(_traceback(section, colours=background is not None))
-        else:
-            parts.append(_part(section))
-    return parts
+    parts = (_part(one, colours=background is not None) for one in sections.values())
+    return [_head(entry, head, facts, steps), *parts]
 
 
-def _part(section: Section) -> Part:
+def _part(section: Section, *, colours: bool) -> Part:
+    if section.kind is Kind.TRACEBACK:
+        return _traceback(section, colours=colours)
     style = _PROSE.get(section.kind)
     lines = [Content.styled(line, style or "") for line in section.lines]
     if style is None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from interventions import InterventionQueue
 from interventions.home import archive_file, emergency_log, error_log, queue_file, state_folder
-from monitor.core.feeds import LogTail, feed_reader
+from monitor.core.feeds import LogTail, feed_reader, follow
 from monitor.core.source import LiveSource, TroubleKind
 
 NOW = datetime(2026, 3, 14, 15, tzinfo=UTC)
@@ -56,10 +58,10 @@ def test_the_history_is_read_when_something_changed(home: Path) -> None:
     queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
     read = feed_reader("history", source, lambda: NOW)
     first = read()
-    assert [entry["id"] for entry in first.found] == ["a"]
+    assert [group.key for group in first.found] == ["a"]
     assert read() is first
     _append(archive_file(home), {"id": "b", **CLOSED, "resolved_at": "2026-01-02T02:00:00Z"})
-    assert [entry["id"] for entry in read().found] == ["b", "a"]
+    assert [group.key for group in read().found] == ["b", "a"]
 
 
 def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> None:
@@ -75,3 +77,23 @@ def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> 
     assert str(archive_file(home)) in snapshot.trouble.what
     assert f"--home {home}" in snapshot.trouble.todo
     assert "cannot read" in feed_reader("history", source, lambda: NOW)().problem
+
+
+def test_what_takes_long_to_read_is_read_less_often() -> None:
+    """Each reading differs from the last, as while the queue changes all the time."""
+    shown: list[float] = []
+
+    def read() -> float:
+        until_s = time.thread_time() + 0.02
+        while time.thread_time() < until_s:
+            pass
+        return until_s
+
+    async def look_on() -> None:
+        following = asyncio.create_task(follow(read, lambda _: shown.append(time.monotonic()), 0))
+        while len(shown) < 3:
+            await asyncio.sleep(0.01)
+        following.cancel()
+
+    asyncio.run(look_on())
+    assert shown[2] - shown[0] > 30 * 0.02

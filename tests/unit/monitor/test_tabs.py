@@ -7,6 +7,7 @@ from typing import Any
 
 from interventions.entry import Entry, complete
 from interventions.times import to_text
+from interventions.view.groups import single
 from monitor.core.feeds import Feed
 from monitor.core.model import TriageModel
 from monitor.core.source import Snapshot
@@ -52,12 +53,12 @@ def test_a_young_row_counts_its_seconds() -> None:
 def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     past = [_closed(n, timedelta(hours=n + 1)) for n in range(600)]
     tab = HistoryTab(TriageModel(Snapshot(NOW)))
-    tab.feed = Feed("history", past)
+    tab.feed = Feed("history", single(past))
     first = tab.rows(NOW)
     assert len(first) == 500
     assert "100 older ones" in tab.notice()
     new = _closed(601, timedelta(seconds=1))
-    tab.feed = Feed("history", [new, *past])
+    tab.feed = Feed("history", single([new, *past]))
     rows = tab.rows(NOW)
     assert rows[0].key == new["id"]
     assert rows[1:] == first[:-1]
