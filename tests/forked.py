@@ -26,22 +26,27 @@ INSTALLED = {
 
 @cache
 def _forking() -> socket.socket:
-    """What this worker's forking process is asked on; closed, that process ends."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.servers.forking", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            cwd=REPOSITORY,
-            start_new_session=True,  # Ctrl-C is for the tests
-        )
-
-    def end() -> None:
-        ours.close()
-        process.wait()
-
-    atexit.register(end)
-    return ours
+    """What the forking process is asked on; it is one for all workers, and ends when each of them
+    has closed its own."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid())
+    address = f"\0tests of unified-flow {run}"
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    while asking.connect_ex(address):  # nobody listens there
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            try:
+                listening.bind(address)
+            except OSError:  # another worker begins to
+                continue
+            listening.listen()
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.servers.forking", str(listening.fileno())],
+                pass_fds=[listening.fileno()],
+                cwd=REPOSITORY,
+                start_new_session=True,  # Ctrl-C is for the tests
+            )
+            atexit.register(process.wait)
+    atexit.register(asking.close)
+    return asking
 
 
 class Process(subprocess.Popen[Any]):

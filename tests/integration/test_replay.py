@@ -46,6 +46,8 @@ from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.journal import read
 from unified_flow.turns.results import ToolRequest
 
+# As pytest runs where nothing is kept, and those plugins are not loaded that take long to.
+WITHOUT = ("-p", "no:cacheprovider", "-p", "no:schemathesis")
 TWO_SEARCHES = SEARCH.model_copy(
     update={
         "tool_requests": [
@@ -296,7 +298,7 @@ def test_a_failure_as_a_test_that_fails_until_it_is_mended(
     assert str(home) not in text
 
     def run() -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+        command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, test.name]
         return forked.run(command, cwd=test.parent, capture_output=True, text=True, check=False)
 
     failing = run()
@@ -327,7 +329,7 @@ def with_journal(text: str, journal: list[dict[str, Any]]) -> str:
 
 
 def run_alone(test: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+    command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, test.name]
     return forked.run(
         command,
         cwd=test.parent,

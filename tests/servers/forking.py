@@ -1,6 +1,7 @@
-"""A process that has our commands loaded and forks one for each request, until its end of the
-socket is closed. It has one thread and has run none of them, so that what it forks begins as one
-that Python starts does: with its own arguments, environment, folder, standard streams and end.
+"""A process that has our commands loaded and forks one for each request, until all who have
+connected to its socket have closed their end. It has one thread and has run none of them, so that
+what it forks begins as one that Python starts does: with its own arguments, environment, folder,
+standard streams and end.
 
 A request is one message: the JSON of {"words", "cwd", "env", "new_session"}, the words being those
 after `python`, with four descriptors: standard input, output and error, and the socket that is told
@@ -44,7 +45,8 @@ def load() -> None:
     for name in THEIRS:
         importlib.import_module(name)
     for plugin in importlib.metadata.entry_points(group="pytest11"):
-        plugin.load()
+        if plugin.name != "schemathesis":  # large, and only this repository's own tests use it
+            plugin.load()
     # What is computed once in a process, and costs as much as the rest of a turn.
     lexicons()
     language_of("What is it?")
@@ -52,10 +54,11 @@ def load() -> None:
     gc.freeze()
 
 
-def serve(control: socket.socket) -> dict[str, Any]:
+def serve(listening: socket.socket) -> dict[str, Any]:
     """Returns in what was forked, with what it is to do."""
     with selectors.DefaultSelector() as events:
-        events.register(control, selectors.EVENT_READ)
+        events.register(listening, selectors.EVENT_READ)
+        connected = 0
         while True:
             for key, _ in events.select():
                 if key.data:
@@ -63,16 +66,26 @@ def serve(control: socket.socket) -> dict[str, Any]:
                     events.unregister(key.fileobj)
                     os.close(key.fd)
                     continue
-                message, fds, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 4)
+                if key.fileobj is listening:
+                    events.register(listening.accept()[0], selectors.EVENT_READ)
+                    connected += 1
+                    continue
+                assert isinstance(key.fileobj, socket.socket)
+                message, fds, _, _ = socket.recv_fds(key.fileobj, MESSAGE_BYTES, 4)
                 if not message:
-                    os._exit(0)
+                    events.unregister(key.fileobj)
+                    key.fileobj.close()
+                    connected -= 1
+                    if not connected:
+                        os._exit(0)
+                    continue
                 pid = os.fork()
                 if pid == 0:
                     for number, fd in enumerate(fds[:3]):
                         os.dup2(fd, number)
-                    os.closerange(3, max(fds) + 1)
+                    os.closerange(3, max(*fds, *events.get_map()) + 1)
                     events.close()
-                    control.detach()
+                    listening.detach()
                     return dict(json.loads(message))
                 told = socket.socket(fileno=fds.pop())
                 for fd in fds:

