@@ -33,7 +33,6 @@ from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.tools.builtin.doc_search import doc_search
-from unified_flow.turns.passage import Passage
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -257,12 +256,11 @@ class Hanging:
         self.let_go = threading.Event()
         self.inside = 0
 
-    def search(
-        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
-    ) -> list[Passage]:
+    def found(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> None:
         self.inside += 1
         self.let_go.wait()
-        return []
 
 
 def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
@@ -298,7 +296,7 @@ from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.wiring import wire
 
 class Hanging:
-    def search(self, query, limit, conversation):
+    def found(self, query, limit, conversation):
         threading.Event().wait()
 
 graceful = {"search_timeout_s": 0.2}

@@ -12,7 +12,8 @@ import os
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 from typing import Annotated, Literal
@@ -78,21 +79,26 @@ def load(phase: str, override: Path | None, *, small: bool = False) -> Recipe:
     """The recipe of `phase`, for a small model or a large one. Raises RecipeError naming the file
     and the line.
 
-    The files are looked at every time, so that a server works by what they say now.
+    The project's files are looked at every time, so that a server works by what they say now.
     """
     names = [f"{SMALL}/{phase}.md", f"{phase}.md"] if small else [f"{phase}.md"]
-    for folder in filter(None, (override, PACKAGED)):
-        for name in names:
-            if (found := _of_file(f"{folder}/{name}")) is not None:
-                return found
+    own = (_of_file(f"{override}/{name}") for name in names if override is not None)
+    for found in chain(own, map(_packaged, names)):
+        if found is not None:
+            return found
     raise RecipeError(
         f"{PACKAGED / phase}.md:1: there is no recipe for {phase}",
         hint="restore the file, or reinstall the package",
     )
 
 
+@cache
+def _packaged(name: str) -> Recipe | None:
+    return _of_file(f"{PACKAGED}/{name}")
+
+
 def _of_file(path: str) -> Recipe | None:
-    """Without a Path, which costs more than looking at the file: a turn looks at sixteen."""
+    """Without a Path, which costs more than looking at the file."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -88,7 +88,6 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
     """Looks at the folders too, for what is left out of them; `exclude` as in `Index.update`."""
     roots = index.roots()
     left_out = frozenset([*exclude, *own_folders(index.path), *meant(roots)])
-    unread = index.unread()
     shown = "(SELECT min(shown) FROM member WHERE file_id = file.id)"
     with index.reading() as reader:
         where = reader.scope.restriction
@@ -121,6 +120,6 @@ def statistics(index: Index, exclude: Iterable[Path] = ()) -> Statistics:
             languages=dict(reader.languages),
             formats={name or "none": count for name, count in formats.most_common()},
             skipped=dict(skipped.most_common()),
-            unread=unread,
+            unread=reader.unread,
             newest=newest and datetime.fromtimestamp(newest, UTC),
         )

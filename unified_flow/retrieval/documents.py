@@ -290,7 +290,7 @@ class Documents:
 
     def explain(self, query: str, limit: int = 8, why: str | None = None) -> Explanation:
         """What `search` finds, and how it came about; `why` names a file to look for."""
-        with self._found(query, limit) as (reader, found):
+        with self.found(query, limit) as (reader, found):
             return explain(reader, found, query, limit, why)
 
     def statistics(self) -> Statistics:
@@ -302,12 +302,13 @@ class Documents:
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
     ) -> list[Passage]:
         """As Index.search, of documents that are up to date."""
-        with self._found(query, limit, conversation) as (reader, found):
+        with self.found(query, limit, conversation) as (reader, found):
             return [passage for passage, _ in reader.passages(found.ordered, limit)]
 
-    def _found(
+    def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> AbstractContextManager[tuple[IndexReader, Search]]:
+        """As Index.found, of documents that are up to date."""
         self.ensure_fresh()
         if self._hybrid is not None:
             return self._hybrid.found(self.index, query, limit, conversation)

@@ -169,22 +169,6 @@ class Index:
             ).fetchone()[0]
             return files, reader.corpus.size
 
-    def languages(self) -> tuple[str, ...]:
-        """Of the documents that a search can return, the commonest first; one that less than a
-        twentieth of them is in is left out."""
-        with self.reading() as reader:
-            files = sum(reader.languages.values())
-            return tuple(each for each, own in reader.languages.items() if own * 20 >= files)
-
-    def unread(self) -> tuple[str, ...]:
-        """The documents that are not read as a whole, each with what of it is not."""
-        with self.reading() as reader:
-            rows = reader.connection.execute(
-                "SELECT DISTINCT shown, unread FROM file JOIN member ON file_id = file.id "
-                f"WHERE unread IS NOT NULL {reader.scope.restriction} ORDER BY shown"
-            )
-            return tuple(f"{shown}: {unread}" for shown, unread in rows)
-
     def roots(self) -> list[Root]:
         """What this index searches: its own roots, or all that the collection remembers."""
         if (own := self._roots) is not None:
@@ -238,7 +222,8 @@ class Index:
     def _state(self) -> tuple[int, ...]:
         """Which file it is; where SQLite cannot tell that it changed, as which it was written."""
         status = self.path.stat()
-        if self.is_read_only:
+        followed = self._reader is not None and len(self._reader.state) == 1
+        if not followed and self.is_read_only:
             return status.st_ino, status.st_mtime_ns, status.st_size
         return (status.st_ino,)
 

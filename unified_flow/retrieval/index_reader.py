@@ -75,6 +75,7 @@ class IndexReader:
     data_version: int = -1
     corpus: Corpus = field(default_factory=Corpus)
     languages: dict[str, int] = field(default_factory=dict)  # to files, the commonest first
+    unread: tuple[str, ...] = ()  # documents not read as a whole, each with what of it is not
     scope: Scope = field(default_factory=Scope)
 
     def learn(self, roots: Sequence[Root] | None) -> None:
@@ -93,7 +94,18 @@ class IndexReader:
                 "GROUP BY language ORDER BY count(*) DESC, language"
             ).fetchall()
         )
+        rows = self.connection.execute(
+            "SELECT DISTINCT shown, unread FROM file JOIN member ON file_id = file.id "
+            f"WHERE unread IS NOT NULL {self.scope.restriction} ORDER BY shown"
+        )
+        self.unread = tuple(f"{shown}: {unread}" for shown, unread in rows)
         self.frequency = lru_cache(_REMEMBERED)(self._document_frequency)
+
+    def main_languages(self) -> tuple[str, ...]:
+        """Of the documents that a search can return, the commonest first; one that less than a
+        twentieth of them is in is left out."""
+        files = sum(self.languages.values())
+        return tuple(each for each, own in self.languages.items() if own * 20 >= files)
 
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None

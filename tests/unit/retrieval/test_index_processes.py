@@ -140,7 +140,8 @@ def test_what_processes_read_is_what_one_reads(
         with Index.open(tmp_path / str(worthwhile)) as index:
             report = index.update([docs])
             passages = index.search("page 7 dough", 100)
-            found.append((report.added, report.skipped, passages, index.languages()))
+            with index.reading() as reader:
+                found.append((report.added, report.skipped, passages, reader.languages))
 
     assert found[0] == found[1]
     assert found[0][0] == 61

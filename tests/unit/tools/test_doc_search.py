@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,24 +24,24 @@ class Shelf:
         self.texts = texts
         self.release = threading.Event()
         self.release.set()
-        self.index = self
+        self.unread = ()
 
-    def languages(self) -> tuple[str, ...]:
+    def main_languages(self) -> tuple[str, ...]:
         return ("en",)
 
-    def unread(self) -> tuple[str, ...]:
-        return ()
-
-    def search(
-        self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
-    ) -> list[Passage]:
+    @contextmanager
+    def found(
+        self, query: str, limit: int, conversation: Mapping[str, float] | None = None
+    ) -> Iterator[tuple[Shelf, SimpleNamespace]]:
         self.release.wait()
         if query == "broken":
             raise RetrievalError("the index is not a database")
-        found = [text for text in self.texts if query in text]
+        yield self, SimpleNamespace(ordered=[text for text in self.texts if query in text])
+
+    def passages(self, ordered: list[str], limit: int) -> list[tuple[Passage, int]]:
         return [
-            Passage(chunk_id=str(n), path="docs/a.md", line=n, end_line=n, text=text, score=1 / n)
-            for n, text in enumerate(found[:limit], 1)
+            (Passage(chunk_id="1", path="docs/a.md", line=n, end_line=n, text=text, score=1 / n), n)
+            for n, text in enumerate(ordered[:limit], 1)
         ]
 
 

@@ -48,16 +48,18 @@ def doc_search(documents: Documents, timeout_s: float = 30.0) -> Tool:
 
 
 def _found(documents: Documents, args: SearchArguments) -> ToolOutput:
-    passages = documents.search(args.query, args.limit, current_caller().conversation)
+    conversation = current_caller().conversation
+    with documents.found(args.query, args.limit, conversation) as (reader, found):
+        passages = [passage for passage, _ in reader.passages(found.ordered, args.limit)]
+        known, left = reader.main_languages(), reader.unread
     result: dict[str, Any] = {
         "query": args.query,
         "passages": [passage.model_dump(mode="json") for passage in passages],
     }
-    if asked := language_of(args.query, default=""):
-        known = documents.index.languages()
-        if known and asked not in known:
-            result["languages"] = list(known)
-    if left := documents.index.unread():
+    asked = language_of(args.query, default="")
+    if asked and known and asked not in known:
+        result["languages"] = list(known)
+    if left:
         more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
         result["unread"] = [*left[:UNREAD], *more]
     return ToolOutput(
