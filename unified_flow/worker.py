@@ -49,11 +49,12 @@ ENDED = "ended"
 @dataclass
 class Worker:
     """`flow` is that of the home as it is configured; turns that were asked with other settings
-    have flows of their own."""
+    have flows of their own. `running` counts the runs at work."""
 
     home: Path
     turns: PostgresTurnStore
     flow: UnifiedFlow
+    running: int = 0
     _others: FlowsByOptions = field(default_factory=FlowsByOptions)
 
     @classmethod
@@ -66,6 +67,13 @@ class Worker:
     async def run(self, turn_id: int, number: int) -> str:
         """The status in which the run of that number leaves the turn. What was done is not done
         again."""
+        self.running += 1
+        try:
+            return await self._until_it_ends(turn_id, number)
+        finally:
+            self.running -= 1
+
+    async def _until_it_ends(self, turn_id: int, number: int) -> str:
         while True:
             lease = await self.turns.claim(turn_id, number)
             if lease is None:  # perhaps its worker died before it could do this

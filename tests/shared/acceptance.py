@@ -68,7 +68,11 @@ COMPLETED = dict.fromkeys(
     1,
 ) | {"planner": 2}
 
-
+# What explains a turn that did not come to its end.
+TURN = ("turn_id", "status", "live", "run", "followers", "worker_id", "journal_version", "lines")
+EVENT = ("at", "event", "phase", "version", "runner", "reason", "error_type", "error_message")
+ENTRY = ("id", "phase", "error_type", "error_message", "turn_id", "turns", "last_seen")
+SHOWN = 10
 UNFINISHED = (
     "SELECT workflow_uuid, status, executor_id, queue_name FROM dbos.workflow_status"
     " WHERE status NOT IN ('SUCCESS', 'CANCELLED')"
@@ -202,6 +206,8 @@ class Cluster:
         words = ["worker", "--turns", str(TURNS), "--drain", "20"]
         self.workers = [self._program(words) for _ in range(workers)]
         self.office = self._home()
+        self.source = ROOT
+        self._retried = ""
 
     def _program(self, words: list[str]) -> Program:
         return Program(self._home(), words)
@@ -236,11 +242,13 @@ class Cluster:
 
     def command(self, *words: str, code: int | None = 0) -> str:
         """A command in a home of its own, as from an engineer's machine."""
-        ran = forked.run(
+        run = forked.run if self.source == ROOT else subprocess.run
+        ran = run(
             [sys.executable, "-m", *words, "--home", str(self.office)],
             capture_output=True,
             text=True,
             cwd=self.office,
+            env=os.environ | {"PYTHONPATH": str(self.source)},
             timeout=PATIENCE_S * 2,
         )
         if code is not None and ran.returncode != code:
@@ -254,7 +262,17 @@ class Cluster:
     def describe(self) -> str:
         """How things stand, for whoever looks for the reason."""
         parts = [str(self.rows("SELECT status, live, count(*) FROM turns GROUP BY 1, 2"))]
-        parts.append(str(self.rows(UNFINISHED)))
+        parts += map(str, self.rows(UNFINISHED))
+        parts += map(str, self.rows("SELECT * FROM workers ORDER BY started_at"))
+        left = self.rows(f"SELECT {', '.join(TURN)} FROM turns WHERE status != 'answered'")
+        for row in left[:SHOWN]:
+            parts.append(str(dict(zip(TURN, row, strict=True))))
+            lines = self.rows(f"SELECT line FROM turn_events WHERE turn_id = {row[0]} ORDER BY seq")
+            events = (json.loads(bytes(line)) for (line,) in lines)
+            parts += [f"    {dict((k, e[k]) for k in EVENT if k in e)}" for e in events]
+        opened = (entry for entry in queue_at(self.office).entries() if is_open(entry))
+        parts += [str({name: entry.get(name) for name in ENTRY}) for entry in opened]
+        parts.append(f"the last retry: {self._retried}")
         for errors in self.folder.glob("home*/stderr.txt"):
             parts.append(f"{errors.parent.name}: {errors.read_text()[-2000:]}")
         return "\n".join(parts)
@@ -295,9 +313,8 @@ class Cluster:
         ]:
             if time.monotonic() > ends_at:
                 raise AcceptanceError(f"{len(entries)} interventions stay open")
-            self.command(
-                *("interventions", "retry", entries[0]["id"], "--all", "--yes", "--json"), code=None
-            )
+            words = ("interventions", "retry", entries[0]["id"], "--all", "--yes", "--json")
+            self._retried = self.command(*words, code=None)
 
     def upgrade(self, clients: Clients) -> None:
         """Each program ends in good order, workers first, and the newer version takes its place."""
@@ -309,6 +326,7 @@ class Cluster:
             program.end(signal.SIGTERM)
             program.source = source
             program.start()
+        self.source = source
 
 
 def _draft(connection: Connection) -> None:
@@ -403,6 +421,8 @@ def run(questions: int, kills: int, workers: int = WORKERS) -> Report:
         try:
             _drive(cluster, questions, kills, report)
             check(cluster, questions, report)
+            if not report.ok:
+                report.say(cluster.describe())
         except AcceptanceError as exc:
             report.check("it goes on", str(exc))
             report.say(cluster.describe())

@@ -284,6 +284,39 @@ def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
     assert model_server.phases.count("planner") == 1
 
 
+def test_an_older_service_leaves_a_newer_version_s_turn_to_newer_ones(
+    client: UnifiedFlow,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """In a rolling upgrade: whoever asked it is to ask again; nobody is to mend anything."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    start_worker(code=NEWER)
+
+    async def asked_again() -> None:
+        again = await client.process_request("s", QUESTION, request_id="r")
+        assert again["error_type"] == "JournalVersionError"
+
+    async def ask_and_leave() -> None:
+        asking = asyncio.create_task(client.process("s", QUESTION, request_id="r"))
+        await asyncio.to_thread(gate.wait_for_one)
+        await asked_again()
+        database.row("UPDATE turns SET followers = 1 RETURNING 1")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(within(ask_and_leave()))
+    assert wait_until(database, "SELECT status = 'interrupted' AND NOT live FROM turns")
+    asyncio.run(within(asked_again()))
+    assert database.row("SELECT count(*) FROM turns") == (1,)
+    assert list(queue_at(served_home).entries()) == []
+    gate.open.set()
+
+
 def test_a_turn_that_no_worker_can_read_is_told_once(
     asking: Asking, start_worker: StartWorker, served_home: Path, database: Database
 ) -> None:

@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_turn_store import STOPPED, begun, started
-from unified_flow.errors import DatabaseAwayError
+from tests.shared.conftest import wait_until
+from tests.unit.test_turn_store import RUNNER, STOPPED, begun, started
+from unified_flow.engine.worker_dispatch import Workers
+from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.shared.database import Connection, Database
 from unified_flow.shared.turn_lease import PostgresLease
 from unified_flow.shared.turn_store import PostgresTurnStore
-from unified_flow.turns.events import TurnCompleted
+from unified_flow.turns.events import TurnCompleted, TurnResumed
+from unified_flow.turns.fold import fold
+from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import RunLostError
 
+RESUMED = TurnResumed(phase="planner", runner=RUNNER, by="u", via="cli", config_digest="c")
 DONE = TurnCompleted(status="answered", saved=True, duration_ms=1.0)
 HOLDERS = """
     SELECT count(pg_terminate_backend(pid)) FROM pg_locks
@@ -188,5 +193,93 @@ def test_a_turn_whose_beginning_was_written_but_not_answered_begins(
         assert (lost, await store.ids()) == ([1], [lease.turn_id])
         await lease.release()
         store.close()
+
+    asyncio.run(run())
+
+
+async def dispatched(store: PostgresTurnStore) -> PostgresLease:
+    lease = await store.create()
+    await lease.append(started(lease.turn_id).model_copy(update={"request_id": "r"}))
+    assert isinstance(lease, PostgresLease)
+    assert await lease.dispatch(streamed=False) == lease.turn_id
+    return lease
+
+
+async def ended(worker: PostgresTurnStore, turn_id: int, run: int) -> None:
+    lease = await worker.claim(turn_id, run)
+    assert lease is not None
+    await lease.append(STOPPED)
+    await lease.release()
+
+
+def test_who_has_followed_an_earlier_run_neither_sees_nor_cancels_the_next(
+    database: Database,
+) -> None:
+    """A slow service hears of a failure when the turn has been retried already."""
+
+    async def run() -> None:
+        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
+        first = await dispatched(asking)
+        await ended(worker, 1, 1)
+        again = await asking.open(1)
+        assert isinstance(again, PostgresLease)
+        await again.append(RESUMED)
+        await again.dispatch(streamed=False)
+        seen = Ledger(first, turn=fold([started(1)]))
+        await asyncio.wait_for(Workers(asking, "en")._follow(seen, 1, known=1), 10)
+        assert seen.turn.status == "interrupted"
+        assert not await asking.leave(1, first.run)
+        assert database.row("SELECT live, followers FROM turns") == (True, 1)
+        assert await asking.leave(1, again.run)
+        asking.close()
+        worker.close()
+
+    asyncio.run(run())
+
+
+def test_a_run_that_was_left_is_joined_by_nobody(database: Database) -> None:
+    """It is cancelled just now: the same message waits, and then its turn goes on."""
+
+    async def run() -> None:
+        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
+        await dispatched(asking)
+        assert await asking.leave(1, 1)
+        with pytest.raises(QueueFullError, match="cancelled"):
+            await dispatched(asking)
+        assert await asking.ids() == [1]
+        message = "s\0r\0u\0" + started(1).question
+
+        async def delivered() -> int | None:
+            async with asking.delivery(message) as delivery:
+                return delivery.begun
+
+        waiting = asyncio.create_task(delivered())
+        await ended(worker, 1, 1)
+        assert await asyncio.wait_for(waiting, 10) == 1
+        asking.close()
+        worker.close()
+
+    asyncio.run(run())
+
+
+def test_a_turn_that_somebody_looks_at_as_its_last_follower_leaves_has_ended(
+    database: Database,
+) -> None:
+    """Whoever holds it is no worker, so that nobody else would say how it ended."""
+
+    async def run() -> None:
+        elsewhere = Database(database.url, "the database of another process")
+        asking, other = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(elsewhere)
+        await dispatched(asking)
+        looks = await other.open(1)
+        leaving = asyncio.create_task(Workers(asking, "en")._leave(1, 1))
+        cancelled = "SELECT status = 'CANCELLED' FROM dbos.workflow_status"
+        await asyncio.to_thread(wait_until, database, cancelled)
+        await looks.release()
+        await asyncio.wait_for(leaving, 10)
+        assert database.row("SELECT status, live FROM turns") == ("interrupted", False)
+        for store in (asking, other):
+            store.close()
+        elsewhere.close()
 
     asyncio.run(run())

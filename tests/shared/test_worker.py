@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 
 from interventions.queue import queue_at
 from tests.answers import DRAFT, QUESTION
-from tests.api.service import serving
+from tests.api.service import Service, serving
 from tests.forked import Process
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
@@ -36,7 +37,7 @@ runner = CliRunner()
 
 
 def test_a_worker_answers_what_is_asked_here(
-    client: UnifiedFlow, start_worker: StartWorker, served_home: Path
+    client: UnifiedFlow, start_worker: StartWorker, served_home: Path, database: Database
 ) -> None:
     worker = start_worker()
     seen: list[Observed] = []
@@ -53,6 +54,10 @@ def test_a_worker_answers_what_is_asked_here(
     assert QUESTION in shown.stdout
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(LIMIT_S) == 0
+    assert wait_until(
+        database,
+        "SELECT count(*) = 0 FROM pg_stat_activity JOIN workers ON application_name = worker_id",
+    )
     listed = runner.invoke(app, ["workers", "--home", str(served_home)])
     assert listed.stdout == "0 workers\n"
     resumed = runner.invoke(app, ["resume", "1", "--home", str(served_home)])
@@ -265,6 +270,57 @@ def test_a_queued_turn_that_is_edited_goes_on_when_who_asked_leaves(
         assert (resumed.status, resumed.turn.question) == ("answered", f"{QUESTION} In short.")
 
     asyncio.run(within(ask_edit_and_leave()))
+
+
+def test_a_turn_goes_on_when_the_service_that_was_asked_stops(
+    start_worker: StartWorker, model_server: ModelServer, served_home: Path, database: Database
+) -> None:
+    """As when it is killed: whoever asked may ask another service for the answer."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    start_worker()
+    settings = (served_home / "unified_flow.toml").read_text()
+    ask = partial(Service.ask, session_id="s", headers={"X-Request-ID": "r"})
+    at_once = f"{settings}[serve]\nshutdown_grace_s = 0\n"
+    with serving(served_home, settings=at_once) as service, ThreadPoolExecutor() as pool:
+        asked = pool.submit(ask, service)
+        gate.wait_for_one()
+        assert service.stop() in (0, -signal.SIGTERM)
+        assert asked.result(LIMIT_S).status_code == 503
+    with serving(served_home, settings=settings) as service, ThreadPoolExecutor() as pool:
+        asked = pool.submit(ask, service)
+        wait_until(database, "SELECT followers = 2 FROM turns")
+        gate.open.set()
+        assert asked.result(LIMIT_S).json()["answer"] == DRAFT.response
+    assert model_server.phases.count("synthesis") == 1
+
+
+def test_a_run_that_is_taken_as_its_worker_ends_goes_on_elsewhere(
+    client: UnifiedFlow, start_worker: StartWorker, database: Database
+) -> None:
+    """DBOS may have given it out, and not begun it yet."""
+    first = start_worker(code=SLOW_TO_BEGIN)
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(lambda: asyncio.run(within(client.process("s", QUESTION))))
+        wait_until(database, "SELECT status = 'PENDING' FROM dbos.workflow_status")
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(LIMIT_S) == 0
+        start_worker()
+        turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 0)
+
+
+SLOW_TO_BEGIN = """
+import time
+from dbos import _queue
+begin = _queue.execute_dequeued_workflow
+def slowly(*given):
+    time.sleep(4)
+    return begin(*given)
+_queue.execute_dequeued_workflow = slowly
+from unified_flow.__main__ import main
+main()
+"""
 
 
 def test_what_dbos_keeps_is_numbers_and_one_step(

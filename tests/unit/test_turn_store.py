@@ -33,6 +33,7 @@ from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import (
     AnyEvent,
     ModelCalled,
+    PhaseCompleted,
     PhaseStarted,
     Runner,
     TurnInterrupted,
@@ -350,7 +351,12 @@ def test_a_turn_that_is_taken_over_keeps_its_counters() -> None:
     assert (taken.counters, taken.taken_over, taken.runner) == (turn.counters, 1, runner)
     assert (taken.status, taken.stopped_in) == ("running", "planner")
     assert may_be_taken_over(taken)
-    assert not may_be_taken_over(replace(taken, taken_over=2))
+    again = apply(taken, TurnTakenOver(runner=runner, config_digest="c"))
+    assert not may_be_taken_over(again)
+    done = PhaseCompleted(phase="planner", visit=1, output=COMPLETE, duration_ms=1.0)
+    gets_on = apply(again, done)
+    assert gets_on.taken_over == 2  # a slow machine is no poisonous turn
+    assert may_be_taken_over(gets_on)
     assert not may_be_taken_over(replace(taken, writes=(Write(call=0, tool="note"),)))
     by_hand = TurnResumed(phase="planner", runner=runner, by="u", via="cli", config_digest="c")
     resumed = apply(taken, by_hand)

@@ -20,7 +20,7 @@ from unified_flow.api.dependencies import AppState
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.api.upkeep import Alarms
 from unified_flow.config.tables import ServeSettings
-from unified_flow.engine.services import Services
+from unified_flow.engine.services import Dispatcher, Services
 from unified_flow.engine.telemetry.logs import JsonLines, logged
 from unified_flow.errors import ConfigError, RetrievalError
 
@@ -51,7 +51,8 @@ def serve(services: Services) -> None:
             head_s=settings.body_timeout_s,
         )
         config = config_of(app, connections, settings)
-        _Server(config, state.running, settings.shutdown_grace_s).run(sockets=[listener])
+        grace_s, dispatcher = settings.shutdown_grace_s, services.dispatcher
+        _Server(config, state.running, dispatcher, grace_s).run(sockets=[listener])
 
 
 def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -> uvicorn.Config:
@@ -82,11 +83,19 @@ def _warm_up(services: Services) -> None:
 
 
 class _Server(uvicorn.Server):
-    """After a signal no turn begins; those that run are interrupted after a grace period."""
+    """After a signal no turn begins; those that run are interrupted after a grace period, and those
+    that workers run go on."""
 
-    def __init__(self, config: uvicorn.Config, running: RunningTurns, grace_s: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        running: RunningTurns,
+        dispatcher: Dispatcher,
+        grace_s: float,
+    ) -> None:
         super().__init__(config)
         self._running = running
+        self._dispatcher = dispatcher
         self._grace_s = grace_s
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -107,7 +116,7 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._stop, sig)
 
     def _stop(self, sig: int) -> None:
-        self._running.stopping = True
+        self._running.stopping = self._dispatcher.stopping = True
         at_once = sig == signal.SIGINT and self.force_exit  # the second Ctrl-C
         delay_s = 0 if at_once else self._grace_s
         asyncio.get_running_loop().call_later(delay_s, self._running.cancel_all)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from time import sleep
 from typing import Annotated
 
 from typer import Option
@@ -14,6 +15,8 @@ from interventions.home import find_home
 from unified_flow.cli import options
 from unified_flow.cli.shared import database_of
 from unified_flow.cli.terminal import counted, say_object
+
+LOOK_S = 0.1
 
 
 def worker(
@@ -67,7 +70,7 @@ def worker(
             lambda gone: workflows.requeue(gone, store.queue_of),
             workflows.forget_ended,
         )
-        workflows.begin_work(database, settings, of_turns.run)
+        take_no_more = workflows.begin_work(database, settings, of_turns.run)
         presence.begin()
         at_once = settings.turns_per_worker
         print(f"worker {database.program} takes turns, {at_once} at once", flush=True)
@@ -78,9 +81,12 @@ def worker(
         limit = threading.Timer(drain, os._exit, [0])
         limit.daemon = True
         limit.start()
-        workflows.end_work(drain + 60)
-        presence.end()
+        take_no_more()
+        while of_turns.running:
+            sleep(LOOK_S)
         wait_for(of_turns.aclose())
+        presence.end()
+    os._exit(0)  # threads of DBOS may wait for what other workers do
 
 
 def list_workers(home: options.Home = None, as_json: options.AsJson = False) -> None:

@@ -21,15 +21,16 @@ from unified_flow.engine.routing import Step, next_step
 from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import QueryLog, RequestLine
 from unified_flow.errors import RetrievalError
-from unified_flow.errors.turns import PROCESS_DIED
+from unified_flow.errors.turns import PROCESS_DIED, JournalVersionError
 from unified_flow.turns.events import TurnInterrupted, TurnTakenOver
 from unified_flow.turns.ledger import Ledger, Observer
 from unified_flow.turns.store import TurnStore
 from unified_flow.turns.turn import Turn
 
 MESSAGE = "the process that ran it died: it was killed, ran out of memory, or the power went"
-# Whatever ends a third process may be the turn itself: then a person looks at it.
-MOST_TAKEN_OVER = 2
+# Whatever ends a third process, and no phase has completed meanwhile, may be the turn itself: then
+# a person looks at it. On a slow machine processes are taken for dead, and turns get on.
+MOST_SETBACKS = 2
 AT_ONCE = 200  # each holds a descriptor while it is looked at
 SHOWN = 20
 
@@ -148,16 +149,18 @@ def _request(phase: str, dead: Sequence[Turn]) -> InterventionRequest:
 def may_be_taken_over(turn: Turn) -> bool:
     """Of a turn that nobody runs. Only a person lets a call that may have written be repeated."""
     stopped = turn.status in ("running", "interrupted")
-    return stopped and turn.taken_over < MOST_TAKEN_OVER and not turn.unfinished_writes
+    return stopped and turn.setbacks < MOST_SETBACKS and not turn.unfinished_writes
 
 
 async def take_over(
     turn_id: int, request_id: str, services: Services, observer: Observer | None = None
 ) -> Ledger | None:
     """The turn of that request, to go on here where it stands; None if somebody runs it, or nobody
-    may."""
+    may. Raises JournalVersionError: a newer version goes on with it."""
     try:
         ledger = await Ledger.open(services.turns, turn_id, observer)
+    except JournalVersionError:
+        raise
     except (OSError, RetrievalError):
         return None
     if ledger.turn.request_id == request_id and may_be_taken_over(ledger.turn):

@@ -10,7 +10,7 @@ from unified_flow.engine.phase_table import BY_NAME
 from unified_flow.errors import DatabaseAwayError, InputError, NoTurnError, QueueFullError
 from unified_flow.errors.classification import classify
 from unified_flow.errors.safe_messages import Language
-from unified_flow.errors.turns import TurnStoppedError
+from unified_flow.errors.turns import JournalVersionError, TurnStoppedError
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure, Policy
 from unified_flow.turns.turn import Turn
@@ -49,8 +49,9 @@ def outcome_of(
         return Outcome("refused")
     failure = Failure("unknown", None, 1, classify(error, "answer_pipeline"), error)
     silenced = policy.ends(failure).answer == "silence"
-    if isinstance(error, QueueFullError | DatabaseAwayError):
-        # A failure would find no room either; and the turn may begin in a moment.
+    if isinstance(error, QueueFullError | DatabaseAwayError | JournalVersionError):
+        # A failure would find no room either; the turn may begin in a moment, or be with a service
+        # of a newer version.
         return Outcome("unavailable", silenced)
     if isinstance(error, TurnStoppedError):
         return Outcome("stopped", silenced)

@@ -37,6 +37,7 @@ class Dispatcher:
     here; one that has another process run it closes the ledger first."""
 
     runs_here = True
+    stopping = False
 
     async def run(self, ledger: Ledger, here: Callable[[], Awaitable[Turn]]) -> Turn:
         """The turn, once it has stopped; `here` runs it in this process. Raises the phase's

@@ -16,7 +16,7 @@ from unified_flow.lib.threads import to_the_end
 from unified_flow.shared import workflows
 from unified_flow.shared.notifications import Listener
 from unified_flow.shared.text_relay import MARK, TextReceiver
-from unified_flow.shared.turn_lease import CHANNEL, PostgresLease
+from unified_flow.shared.turn_lease import CHANNEL, PostgresLease, ends_run
 from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.turns.events import TurnInterrupted
 from unified_flow.turns.ledger import Ledger
@@ -32,7 +32,8 @@ Waiter = tuple[str, asyncio.AbstractEventLoop, News]  # the number of the turn, 
 
 class Workers(Dispatcher):
     """The caller sees what happens as if it happened here. A cancellation leaves the turn, and
-    ends it where nobody else waits for it. All turns are listened to on one connection."""
+    ends it where nobody else waits for it, unless this process is `stopping`: whoever asked may ask
+    another one. All turns are listened to on one connection."""
 
     runs_here = False
 
@@ -54,8 +55,9 @@ class Workers(Dispatcher):
         try:
             await self._follow(ledger, turn_id, known)
         except asyncio.CancelledError:
-            with suppress(DatabaseAwayError):
-                await to_the_end(self._leave(turn_id))
+            if not self.stopping:
+                with suppress(DatabaseAwayError):
+                    await to_the_end(self._leave(turn_id, lease.run))
             raise
         if ledger.turn.status == "failed":
             raise phase_error(ledger.turn, self._language)
@@ -69,12 +71,13 @@ class Workers(Dispatcher):
         return ledger.turn
 
     async def _follow(self, ledger: Ledger, turn_id: int, known: int) -> None:
-        """Every event after line `known`, until the run of the turn has ended; while the database
-        is away it waits. Raises FileNotFoundError if the turn is removed, and JournalVersionError.
-        """
+        """Every event after line `known`, until the run of the turn has ended, whatever goes on
+        after it; while the database is away it waits. Raises FileNotFoundError if the turn is
+        removed, and JournalVersionError."""
         text = TextReceiver()
         with self._news_of(turn_id) as news:
             while True:
+                earlier = not known  # runs, too
                 try:
                     events, known, live = await self._store.read_on(turn_id, known)
                 except DatabaseAwayError:
@@ -82,22 +85,28 @@ class Workers(Dispatcher):
                     continue
                 for event in events:
                     await ledger.took(event)
+                    if ends_run(event) and not earlier:
+                        return
                 if not live:
                     return
                 await _something_to_read(news, text, ledger)
 
-    async def _leave(self, turn_id: int) -> None:
+    async def _leave(self, turn_id: int, run: int) -> None:
         """Who waited for the answer has gone: without anybody else the turn is cancelled. Raises
         DatabaseAwayError."""
-        run = await self._store.leave(turn_id)
-        if run is None:
+        if not await self._store.leave(turn_id, run):
             return
-        with suppress(OSError):  # a worker is at it, which notices within a second
-            lease = await self._store.claim(turn_id, run, wait=False)
-            if lease is not None:
-                await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
-                await lease.release()
+        with suppress(BlockingIOError):  # a worker is at it, which notices within a second
+            await self._interrupt(turn_id, run, wait=False)
         await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
+        if await self._store.is_queued(turn_id):  # it was no worker, and now none comes
+            await self._interrupt(turn_id, run, wait=True)
+
+    async def _interrupt(self, turn_id: int, run: int, *, wait: bool) -> None:
+        lease = await self._store.claim(turn_id, run, wait=wait)
+        if lease is not None:
+            await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
+            await lease.release()
 
     def close(self) -> None:
         with self._guard:

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.migration import dbos_is_old, revisions
+from unified_flow.shared.migration import engine_of, revisions
+from unified_flow.shared.workflows import are_old
 
 OLDEST_SERVER = 14
 CLOCKS_APART_S = 2.0
@@ -64,7 +65,7 @@ def check_tables(database: Database) -> str:
             "there are no tables" if found is None else f"they are at {found}, not at {newest}",
             hint="install a newer version" if is_newer else "unified-flow shared migrate",
         )
-    if dbos_is_old(database):
+    if are_old(engine_of(database)):
         raise ConfigError(
             "those of DBOS are missing, or of an older version", hint="unified-flow shared migrate"
         )

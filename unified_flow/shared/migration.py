@@ -13,7 +13,7 @@ from alembic.util import CommandError
 
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.workflows import are_old, make_tables, plain_errors
+from unified_flow.shared.workflows import make_tables, plain_errors
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "shared_version"
@@ -27,7 +27,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
     with database.connect() as session:  # the end of the session ends its lock
         session.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         config = _config()
-        with plain_errors(database), _engine(database).begin() as connection:
+        with plain_errors(database), engine_of(database).begin() as connection:
             config.attributes["connection"] = connection
             try:
                 command.upgrade(config, "head")
@@ -42,7 +42,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
 
 def revisions(database: Database) -> tuple[str | None, str]:
     """(that of the tables, the newest that this program knows). Raises DatabaseAwayError."""
-    with _engine(database).connect() as connection:
+    with engine_of(database).connect() as connection:
         found = MigrationContext.configure(
             connection, opts={"version_table": VERSION_TABLE}
         ).get_current_revision()
@@ -51,18 +51,13 @@ def revisions(database: Database) -> tuple[str | None, str]:
     return found, newest
 
 
-def dbos_is_old(database: Database) -> bool:
-    """Or missing."""
-    return are_old(_engine(database))
-
-
 def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     return config
 
 
-def _engine(database: Database) -> sa.Engine:
+def engine_of(database: Database) -> sa.Engine:
     def connect() -> Connection:
         connection = database.connect()
         connection.autocommit = False

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -25,8 +24,9 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.5
 SILENT_S = 8.0
-# The sessions of all workers end at once when the database restarts: each has time to come back.
-GRACE_S = 2.0
+# The sessions of all workers end at once when the database restarts: each has time to come back,
+# also on a machine that is slow.
+GRACE_S = 5.0
 AGAIN_S = 10.0  # whoever gave the runs of a worker to others may have died over it
 FORGOTTEN_S = 3600.0
 TIDY_S = 300.0
@@ -51,7 +51,6 @@ _SAY = f"""
          WHERE worker_id != %(worker_id)s
          AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
-_LEAVE = "DELETE FROM workers WHERE worker_id = %s"
 _FORGET = f"""
     DELETE FROM workers WHERE NOT {_LIVES}
     AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S})
@@ -81,11 +80,11 @@ class Presence:
         self._thread.start()
 
     def end(self) -> None:
-        """With no turn left."""
+        """The others see to what may be left once the process has ended."""
         self._ended.set()
         self._thread.join()
-        with suppress(DatabaseAwayError), self.database.away(), self._connected() as session:
-            session.execute(_LEAVE, [self.database.program])
+        if self._session is not None:
+            self._session.close()
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_S):

@@ -77,11 +77,13 @@ _DISPATCH = f"""
     ), {_ADD}
     SELECT {ENQUEUE}, pg_notify('{CHANNEL}', turn_id || ' ') FROM mine
 """
-# It may have ended since its answer was looked for.
+# It may have ended since its answer was looked for. A run without followers is being cancelled.
 _FOLLOW_SAME = """
     UPDATE turns SET followers = followers + 1
-    WHERE message = %(message)s AND (live OR status = 'answered') RETURNING turn_id
+    WHERE message = %(message)s AND (live AND followers > 0 OR status = 'answered')
+    RETURNING turn_id, run
 """
+_IS_LEFT = "SELECT 1 FROM turns WHERE message = %(message)s AND live AND followers <= 0"
 _IS_FULL = """
     SELECT count(*) >= %(most)s FROM (
         SELECT FROM turns WHERE live AND status = 'queued' LIMIT %(most)s
@@ -231,8 +233,8 @@ class PostgresLease(ReportingLease):
 
     async def dispatch(self, *, streamed: bool) -> int:
         """Queue the turn for a worker, in the transaction that begins its run. The turn that is
-        run: another one, if that answers the same message already. `streamed`: somebody wants the
-        text while a model writes it. Raises QueueFullError."""
+        run: another one, if that answers the same message already; `run` is its run then.
+        `streamed`: somebody wants the text while a model writes it. Raises QueueFullError."""
         try:
             return await in_thread(self._dispatch, streamed)
         except BaseException:
@@ -252,11 +254,15 @@ class PostgresLease(ReportingLease):
             self._write(partial(self._send, _DISPATCH, streamed=streamed, queue=queue_name()))
         except (UniqueViolation, RunLostError) as exc:
             row = self.database.row(_FOLLOW_SAME, message=message)
+            if row is None and self.database.row(_IS_LEFT, message=message):
+                self._delete()
+                raise QueueFullError("its turn is cancelled just now", hint="ask it again") from exc
             if row is None and isinstance(exc, RunLostError):
                 raise
             if row is None:  # it has failed just now
                 return self._dispatch(streamed)
             self._delete()
+            self.run = row[1]
             return int(row[0])
         self.let_go()
         self._state, self.run = "dispatched", self.run + 1

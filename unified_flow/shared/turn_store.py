@@ -127,13 +127,15 @@ class PostgresTurnStore(TurnStore):
         digest = digest_of(message)
         key = MESSAGE_LOCK + int(digest[:12], 16)
         lock = partial(self._locks.try_lock, key)
-        is_live = "SELECT 1 FROM turns WHERE message = %(digest)s AND live"
+        is_live = "SELECT followers > 0 FROM turns WHERE message = %(digest)s AND live"
         for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            if await in_thread(self.database.waiting, lock):
-                break
-            if await self._row(is_live, digest=digest):
-                yield Delivery(None, lambda turn_id: None)
+            live = await self._row(is_live, digest=digest)
+            if live and live[0]:
+                yield Delivery(None)
                 return
+            # One that its last follower has left is cancelled just now, and goes on then.
+            if not live and await in_thread(self.database.waiting, lock):
+                break
             await asyncio.sleep(pause_s)
         try:
             query = (
@@ -141,7 +143,7 @@ class PostgresTurnStore(TurnStore):
                 " ORDER BY turn_id DESC LIMIT 1"
             )
             row = await self._row(query, digest=digest)
-            yield Delivery(row[0] if row else None, lambda turn_id: None)
+            yield Delivery(row[0] if row else None)
         finally:
             await in_thread(self._locks.unlock, key)
 
@@ -216,14 +218,20 @@ class PostgresTurnStore(TurnStore):
         if before is not None:
             await self._rows(query, before=before)
 
-    async def leave(self, turn_id: int) -> int | None:
-        """One follower less; the run that is live and has none any more."""
+    async def leave(self, turn_id: int, run: int) -> bool:
+        """One follower of the run less, and never two: it is tried once. Whether it is live and
+        has none any more. Raises DatabaseAwayError."""
         query = (
-            "UPDATE turns SET followers = followers - 1 WHERE turn_id = %(turn_id)s AND live"
-            " RETURNING CASE WHEN followers <= 0 THEN run END"
+            "UPDATE turns SET followers = followers - 1"
+            " WHERE turn_id = %s AND run = %s AND live RETURNING followers <= 0"
         )
-        row = await self._row(query, turn_id=turn_id)
-        return int(row[0]) if row and row[0] is not None else None
+
+        def left() -> bool:
+            with self.database.connection() as connection:
+                row = connection.execute(query, (turn_id, run)).fetchone()
+            return bool(row and row[0])
+
+        return await in_thread(left)
 
     def queue_of(self, turn_id: int) -> tuple[str, int]:
         """Where the turn waits for a worker that can read its journal; and the number of its run

@@ -126,13 +126,14 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
         client.destroy()
 
 
-def begin_work(database: Database, settings: SharedSettings, run: Run) -> None:
-    """Take runs from the queues from now on, and have `run` do each, in DBOS's own loop."""
+def begin_work(database: Database, settings: SharedSettings, run: Run) -> Callable[[], None]:
+    """Take runs from the queues from now on, and have `run` do each, in DBOS's own loop. What is
+    returned ends the taking; one that comes a moment later is for other workers to take over."""
     from dbos import DBOS, DBOSPortableJSONSerializer
 
     logging.getLogger("dbos").setLevel(logging.ERROR)
     logging.getLogger("dbos").addFilter(lambda record: not _is_cancellation(record))
-    DBOS(
+    dbos = DBOS(
         config={
             "name": APPLICATION,
             "system_database_url": _url_of(database),
@@ -174,6 +175,12 @@ def begin_work(database: Database, settings: SharedSettings, run: Run) -> None:
             on_conflict="always_update",
         )
 
+    def end() -> None:  # DBOS.destroy would cancel a run that it has just taken
+        for each in dbos.background_thread_stop_events:
+            each.set()
+
+    return end
+
 
 def _is_cancellation(record: logging.LogRecord) -> bool:
     """DBOS logs each as a defect."""
@@ -183,13 +190,12 @@ def _is_cancellation(record: logging.LogRecord) -> bool:
     return isinstance(cause, error.DBOSAwaitedWorkflowCancelledError)
 
 
-def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> list[str]:
-    """Give the runs of workers that are gone to others; which they are. `queue_of` says in which
-    queue a turn is now, for the worker may have been of a newer version, and which run of it is
-    live: one that was cancelled is, if the worker has not noticed any more."""
+def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> None:
+    """Give the runs of workers that are gone to others. `queue_of` says in which queue a turn is
+    now, for the worker may have been of a newer version, and which run of it is live: one that was
+    cancelled is, if the worker has not noticed any more."""
     from dbos import DBOS
 
-    by_queue: dict[str, list[str]] = {}
     for each in DBOS.list_workflows(
         status=["PENDING", "CANCELLED"],
         executor_id=list(workers),
@@ -199,10 +205,7 @@ def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]
         turn_id, run = map(int, each.workflow_id.split("-")[1:])
         name, live = queue_of(turn_id)
         if each.status == "PENDING" or run == live:
-            by_queue.setdefault(name, []).append(each.workflow_id)
-    for name, ids in by_queue.items():
-        DBOS.resume_workflows(ids, queue_name=name)
-    return [each for ids in by_queue.values() for each in ids]
+            DBOS.resume_workflow(each.workflow_id, queue_name=name)
 
 
 def forget_ended() -> None:
@@ -221,10 +224,3 @@ def forget_ended() -> None:
         if not ended:
             return
         DBOS.delete_workflows([each.workflow_id for each in ended])
-
-
-def end_work(wait_s: float) -> None:
-    """Begin no more runs, and wait for those that are at work."""
-    from dbos import DBOS
-
-    DBOS.destroy(workflow_completion_timeout_sec=int(wait_s))

@@ -110,7 +110,7 @@ class FileTurnStore(TurnStore):
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
         path = self._deliveries / sha256(message.encode()).hexdigest()
         async with AsyncExitStack() as alone:
-            delivery = Delivery(None, lambda turn_id: None)
+            delivery = Delivery(None)
             # Where nothing can be written no turn can begin, which says why.
             with suppress(OSError):
                 file = await alone.enter_async_context(sole_user(path))

@@ -140,6 +140,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 runner=event.runner,
                 runs_since=event.at,
                 taken_over=turn.taken_over + (not event.dispatched),
+                setbacks=turn.setbacks + (not event.dispatched),
             )
         case events.TurnInterrupted():
             return turn.interrupted()
@@ -207,6 +208,7 @@ def _complete(turn: Turn, event: PhaseCompleted) -> Turn:
         turn,
         retry=_judged(turn, event.phase, passed=True),
         last_failure=None if last is not None and last.phase == event.phase else last,
+        setbacks=0,
         visits=_ended(turn, event, "completed"),
         sections=changed(turn.sections, **{event.phase: output}),
         counters=counters,
@@ -262,6 +264,7 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
         runs_since=event.at,
         resumed=turn.resumed + 1,
         taken_over=0,
+        setbacks=0,
         retry=retry,
         # A passed check stays passed; a new reply, or one whose grounds a person edited, is checked
         # again.

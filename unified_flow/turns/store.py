@@ -96,7 +96,7 @@ class Delivery:
     cancelled, had begun for it; `begins` gets the number of the one that is begun now."""
 
     begun: int | None
-    begins: Callable[[int], object]
+    begins: Callable[[int], object] = lambda turn_id: None
 
 
 class TurnStore(Protocol):

@@ -67,7 +67,7 @@ class Turn:
 
     `failure` is where the turn has halted; `last_failure` outlives a resumption until its phase
     completes, to be compared with the next failure. `taken_over` counts the processes that went on
-    with it since a person last did.
+    with it since a person last did, `setbacks` those since then in which no phase has completed.
     """
 
     turn_id: int = 0
@@ -95,6 +95,7 @@ class Turn:
     runs_since: datetime | None = None
     resumed: int = 0
     taken_over: int = 0
+    setbacks: int = 0
     retry: RetriedIntervention | None = None
     writes: tuple[Write, ...] = ()
     given: HumanInput | None = None
