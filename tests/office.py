@@ -1,4 +1,5 @@
-"""Real documents of the formats that need a converter, written by the usual libraries."""
+"""Real documents of the formats that need a converter, written by the usual libraries, which are
+loaded when the first is written: they take a second, and most tests write none."""
 
 from __future__ import annotations
 
@@ -6,18 +7,12 @@ import io
 import zipfile
 from pathlib import Path
 
-import docx
-import openpyxl
-import pptx
-from fpdf import FPDF
-from PIL import Image
-from pptx.util import Inches
-from reportlab.lib.pagesizes import A4
-from reportlab.pdfgen.canvas import Canvas
-
 
 def write_pdf(path: Path, pages: list[list[str]], *, titles: bool = False, **more: object) -> Path:
     """A page for each list of lines; with `titles` the first line of each is a bookmark."""
+    from reportlab.lib.pagesizes import A4
+    from reportlab.pdfgen.canvas import Canvas
+
     canvas = Canvas(str(path), pagesize=A4, **more)
     for number, lines in enumerate(pages):
         text = canvas.beginText(72, 760)
@@ -34,6 +29,9 @@ def write_pdf(path: Path, pages: list[list[str]], *, titles: bool = False, **mor
 
 def write_scan(path: Path, pictures: int, *texts: str) -> Path:
     """As many pages of a picture each, with its bookmark, then pages of text."""
+    from fpdf import FPDF
+    from PIL import Image
+
     pdf = FPDF()
     pdf.set_font("Helvetica", size=12)
     for number in range(pictures):
@@ -49,6 +47,8 @@ def write_scan(path: Path, pictures: int, *texts: str) -> Path:
 
 
 def write_word(path: Path) -> Path:
+    import docx
+
     document = docx.Document()
     document.add_heading("Rover handbook", 0)
     document.add_heading("Battery", 1)
@@ -67,6 +67,9 @@ def write_word(path: Path) -> Path:
 
 
 def write_slides(path: Path) -> Path:
+    import pptx
+    from pptx.util import Inches
+
     show = pptx.Presentation()
     for title, body in (("Welcome", "Agenda of the day"), ("Budget", "Apollo costs nine crowns")):
         slide = show.slides.add_slide(show.slide_layouts[1])
@@ -81,6 +84,8 @@ def write_slides(path: Path) -> Path:
 
 
 def write_workbook(path: Path) -> Path:
+    import openpyxl
+
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.title = "Suppliers"

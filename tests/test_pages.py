@@ -7,8 +7,6 @@ import tomllib
 from itertools import chain
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     [
@@ -58,13 +56,14 @@ def is_there(name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_and_every_named_file_is_there(page: Path) -> None:
-    text = page.read_text()
-    missing = [
-        f"{link}#{anchor}" for link, anchor in LINK.findall(text) if not leads(page, link, anchor)
-    ]
-    missing += [name for name in named(text) if not is_there(name)]
+def test_every_link_and_every_named_file_is_there() -> None:
+    missing = []
+    for page in PAGES:
+        text, where = page.read_text(), page.relative_to(ROOT)
+        for link, anchor in LINK.findall(text):
+            if not leads(page, link, anchor):
+                missing.append(f"{where}: {link}#{anchor}")
+        missing += [f"{where}: {name}" for name in named(text) if not is_there(name)]
     assert missing == []
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 
 from tests.answers import every_phase_by_model, script
 from tests.api.service import CLIENT, Service, model_flags, serving
 from tests.servers.model_server import ModelServer, rate_limited, status
 
+if TYPE_CHECKING:
+    import openai
+
 QUESTION = {"role": "user", "content": "What is a topic?"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _client_is_loaded() -> None:
+    """It takes half a second, which a worker without these tests does not need."""
+    global openai
+    import openai
 
 
 def _client(service: Service, key: str = "unused") -> openai.OpenAI:

@@ -9,18 +9,18 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.types import Implementation, TextContent
 from typer.testing import CliRunner
 
 from interventions import InterventionQueue, InterventionRequest
 from tests.forked import run
 from tests.servers.model_server import ModelServer, hang
 from unified_flow.cli.app import app
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 LOOKS = {
     *("search", "list_interventions", "show_intervention", "similar_interventions"),
@@ -46,13 +46,17 @@ class Agent:
     async def _text(self, tool: str, arguments: dict[str, Any], *, is_error: bool) -> str:
         result = await self.client.call_tool(tool, arguments)
         (content,) = result.content
-        assert isinstance(content, TextContent)
+        assert content.type == "text"
         assert bool(result.is_error) == is_error, content.text
         return content.text
 
 
 def with_agent(home: Path, does: Callable[[Agent], Awaitable[None]], *options: str) -> str:
     """What the server wrote on stderr meanwhile."""
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.types import Implementation
+
     words = ["-m", "unified_flow", "mcp", "--home", str(home), *options]
     server = StdioServerParameters(command=sys.executable, args=words)
     errors = home.with_name("stderr")

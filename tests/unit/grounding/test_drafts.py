@@ -3,37 +3,32 @@ established is caught, and nothing that is wrong is called supported."""
 
 from __future__ import annotations
 
-import pytest
-
-from tests.unit.grounding.drafts import WrittenDraft, faithful, spoilt
+from tests.unit.grounding.drafts import faithful, spoilt
 from unified_flow.phases.grounding.citations import REMOVED
 
 ESTABLISHED = ("number", "name", "quotation")
 
 
-def name(draft: WrittenDraft) -> str:
-    return f"{draft.topic}: {draft.kind}: {draft.response[:40]}"
+def test_a_faithful_answer_is_accepted_with_its_sources() -> None:
+    for written in faithful():
+        draft, verdict = written.judged()
+        sources = {citation.source for citation in draft.citations}
+        assert verdict.decision == "APPROVE", (written, verdict.issues)
+        assert not draft.abstained, written
+        assert sources == {f"docs/p{n}.md:1" for n in written.places}, written
+        assert verdict.checks.claims_supported in (True, "not checked"), written
 
 
-@pytest.mark.parametrize("written", list(faithful()), ids=name)
-def test_a_faithful_answer_is_accepted_with_its_sources(written: WrittenDraft) -> None:
-    draft, verdict = written.judged()
-    assert verdict.decision == "APPROVE", verdict.issues
-    assert not draft.abstained
-    assert {c.source for c in draft.citations} == {f"docs/p{n}.md:1" for n in written.places}
-    assert verdict.checks.claims_supported in (True, "not checked")
-
-
-@pytest.mark.parametrize("written", list(spoilt()), ids=name)
-def test_a_spoilt_answer_is_caught_or_not_checked(written: WrittenDraft) -> None:
-    draft, verdict = written.judged()
-    if written.kind == "citation":
-        assert draft.checklist[REMOVED] is False
-        assert "[" not in draft.response
-    elif verdict.decision == "REVISE":
-        assert verdict.checks.claims_supported is False
-    else:
-        assert verdict.checks.claims_supported == "not checked"
+def test_a_spoilt_answer_is_caught_or_not_checked() -> None:
+    for written in spoilt():
+        draft, verdict = written.judged()
+        if written.kind == "citation":
+            assert draft.checklist[REMOVED] is False, written
+            assert "[" not in draft.response, written
+        elif verdict.decision == "REVISE":
+            assert verdict.checks.claims_supported is False, written
+        else:
+            assert verdict.checks.claims_supported == "not checked", written
 
 
 def test_what_stands_in_no_passage_is_caught() -> None:

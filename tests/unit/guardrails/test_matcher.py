@@ -232,9 +232,9 @@ def test_what_is_written_is_found(matcher: Matcher, text: str, rule: str) -> Non
     assert not found[0].disguised
 
 
-@pytest.mark.parametrize(("text", "rule"), HIDDEN)
-def test_what_hides_is_found(matcher: Matcher, text: str, rule: str) -> None:
-    assert _said(matcher.matches(text)) == [rule]
+def test_what_hides_is_found(matcher: Matcher) -> None:
+    found = [(text, _said(matcher.matches(text))) for text, _ in HIDDEN]
+    assert found == [(text, [rule]) for text, rule in HIDDEN]
 
 
 def test_of_a_hundred_disguised_forms_more_are_found_than_plain_normalisation_finds() -> None:
@@ -245,9 +245,8 @@ def test_of_a_hundred_disguised_forms_more_are_found_than_plain_normalisation_fi
     assert len(found) > MOST_BY_TWENTY_LINES
 
 
-@pytest.mark.parametrize("text", INNOCENT)
-def test_what_is_innocent_is_left_alone(matcher: Matcher, text: str) -> None:
-    assert _said(matcher.matches(text)) == []
+def test_what_is_innocent_is_left_alone(matcher: Matcher) -> None:
+    assert [text for text in INNOCENT if matcher.matches(text)] == []
 
 
 def test_a_word_of_another_language_is_no_look_alike(matcher: Matcher) -> None:

@@ -37,22 +37,20 @@ def _told(entry: dict[str, Any]) -> list[str]:
     return lines + table(grouped([entry]), 140, NOW)
 
 
-@pytest.mark.parametrize("value", ODD, ids=lambda value: str(value)[:20])
 @pytest.mark.parametrize("field", FIELDS)
-def test_an_odd_value_is_shown_or_refused(field: str, value: object) -> None:
-    try:
-        entry = complete({**LEAST, field: value})
-    except ValueError as error:
-        refused = str(error)
-    else:
-        refused = ""
-    if refused:
-        assert field in refused
-        return
-    assert _told(entry)
-    assert entry_view(entry, NOW)["state"]
-    assert parse("is:open boo owner:x tool:y").matches(entry, NOW) in (True, False)
-    assert complete(entry) == entry
+def test_an_odd_value_is_shown_or_refused(field: str) -> None:
+    refusals = []
+    for value in ODD:
+        try:
+            entry = complete({**LEAST, field: value})
+        except ValueError as error:
+            refusals.append(str(error))
+            continue
+        assert _told(entry)
+        assert entry_view(entry, NOW)["state"]
+        assert parse("is:open boo owner:x tool:y").matches(entry, NOW) in (True, False)
+        assert complete(entry) == entry
+    assert [words for words in refusals if field not in words] == []
 
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])

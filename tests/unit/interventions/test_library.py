@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
-from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from interventions import InterventionQueue, InterventionRequest, intervene
@@ -288,6 +287,8 @@ def test_the_rest_of_the_context_is_kept(queue: InterventionQueue) -> None:
 
 def test_the_schema_describes_the_file(queue: InterventionQueue, home: Path, make) -> None:
     """Every key is there, also in what was put with the fewest fields, merged or closed."""
+    from jsonschema import Draft202012Validator
+
     result = CliRunner().invoke(app, ["schema"])
     validator = Draft202012Validator(json.loads(result.stdout))
     Draft202012Validator.check_schema(validator.schema)

@@ -139,11 +139,10 @@ def test_keys_that_are_no_text_are_read_too(key: Any) -> None:
     assert CORE not in json.dumps(redact({key: CORE}))
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_secret_form_goes(text: str) -> None:
-    once = redact_text(text)
-    assert CORE not in once
-    assert redact_text(once) == once
+def test_a_secret_form_goes() -> None:
+    once = {text: redact_text(text) for text in TEXTS}
+    assert [text for text, redacted in once.items() if CORE in redacted] == []
+    assert {text: redact_text(redacted) for text, redacted in once.items()} == once
 
 
 @pytest.mark.parametrize(
@@ -160,9 +159,8 @@ def test_a_secret_goes_as_people_say_it(text: str, clean: str) -> None:
     assert redact_text(clean) == clean
 
 
-@pytest.mark.parametrize("text", STAYS)
-def test_a_look_alike_stays(text: str) -> None:
-    assert redact_text(text) == text
+def test_a_look_alike_stays() -> None:
+    assert [redact_text(text) for text in STAYS] == STAYS
 
 
 @pytest.mark.parametrize(

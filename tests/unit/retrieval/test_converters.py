@@ -8,7 +8,6 @@ import signal
 import zipfile
 from pathlib import Path
 
-import openpyxl
 import pytest
 
 from tests.office import write_book, write_pdf, write_slides, write_word, write_workbook, zip_bomb
@@ -92,6 +91,8 @@ def test_a_row_of_a_sheet_carries_the_names_of_its_columns(index: Index, shelf: 
 
 
 def test_a_cell_that_lies_far_out_costs_no_time(index: Index, shelf: Path) -> None:
+    import openpyxl
+
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.append(("item", "count"))

@@ -9,12 +9,7 @@ import time
 import zipfile
 from pathlib import Path
 
-import docx
-import openpyxl
 import pytest
-import xlsxwriter
-from fpdf import FPDF
-from openpyxl.comments import Comment
 
 from tests.office import write_pdf, write_scan
 from unified_flow.config.tables import DocumentSettings
@@ -66,6 +61,8 @@ def test_page_numbers_are_left_out(shelf: Path, footer: str) -> None:
 
 
 def test_a_header_of_every_page_is_found_where_it_stands_first(index: Index, shelf: Path) -> None:
+    from fpdf import FPDF
+
     pdf = FPDF()
     pdf.set_auto_page_break(False)
     pdf.set_font("Helvetica", size=12)
@@ -177,6 +174,8 @@ def test_ocr_that_fails_costs_its_pages_alone(
 
 def word_with(path: Path, body: str, **parts: str) -> Path:
     """A document of python-docx with more in its body, and more parts, as Word writes them."""
+    import docx
+
     document = docx.Document()
     document.add_heading("Lease", 1)
     document.save(str(path))
@@ -289,6 +288,8 @@ def test_word_with_controls_boxes_notes_and_headers(index: Index, shelf: Path) -
 
 
 def test_a_sheet_with_a_title_above_its_header(index: Index, shelf: Path) -> None:
+    import xlsxwriter
+
     book = xlsxwriter.Workbook(str(shelf / "export.xlsx"))
     sheet = book.add_worksheet("Orders")
     sheet.merge_range("A1:D1", "Orders of the second quarter", book.add_format({"bold": True}))
@@ -309,6 +310,9 @@ def test_a_sheet_with_a_title_above_its_header(index: Index, shelf: Path) -> Non
 
 
 def test_cells_beyond_the_limit_and_comments_are_reported(index: Index, shelf: Path) -> None:
+    import openpyxl
+    from openpyxl.comments import Comment
+
     book = openpyxl.Workbook()
     sheet = book.active
     sheet.append(("item", "count"))
