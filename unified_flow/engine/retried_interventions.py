@@ -148,13 +148,19 @@ def may_stay_open(turn: Turn) -> Iterator[None]:
         logger.warning("the intervention of turn %s is still open: %s", turn.turn_id, exc)
 
 
-def resolve_retried(turn: Turn, services: Services, *, outcome: str) -> None:
-    """The one that the turn is a retry of, with what the person said who resumed it."""
-    retry = turn.retry
-    assert retry is not None
-    about, who = frozenset({retry.intervention_id}), {"by": retry.by, "via": retry.via}
+def resolve_retried(
+    turn: Turn, services: Services, outcome: str, note: str | None = None, named: str | None = None
+) -> None:
+    """The one that the turn is a retry of, and the one that is `named`, with what the person said
+    who resumed it, or now says."""
+    if (retry := turn.retry) is None:
+        return
+    said = retry.note if note is None else note
+    about = frozenset(filter(None, (retry.intervention_id, named)))
     with may_stay_open(turn):
-        resolve_passed(turn, services, retry.note, about=about, outcome=outcome, **who)
+        resolve_passed(
+            turn, services, said, about=about, outcome=outcome, by=retry.by, via=retry.via
+        )
 
 
 def left_behind(turn: Turn, queue: InterventionQueue, archive: TurnArchive) -> set[str]:

@@ -15,8 +15,8 @@ from unified_flow.engine.environment import beginning, changed_since
 from unified_flow.engine.retried_interventions import (
     Resolutions,
     left_behind,
-    may_stay_open,
     resolve_passed,
+    resolve_retried,
     retried_intervention,
 )
 from unified_flow.engine.services import Services
@@ -80,7 +80,12 @@ async def resume_turn(
                 turn, error = await _go_on(flow, ledger, event, log)
     # In a thread: the queue's lock may take its time, and this loop may serve others.
     if refused is not None:
-        await asyncio.to_thread(_resolve_late, services, before, request)
+        # The process that finished the turn may have died, or found the queue locked, before it
+        # could resolve the intervention.
+        named = request.intervention_id
+        await asyncio.to_thread(
+            resolve_retried, before, services, before.status, request.note, named
+        )
         raise refused
     if fork is not None:
         async with await open_turn(services.turns, fork, observer) as ledger:
@@ -189,20 +194,6 @@ def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResume
 def _standing(turn: Turn) -> Turn:
     """How far the turn is: one that is queued stands as one that was cut off does."""
     return turn.interrupted() if turn.status in UNDER_WAY else turn
-
-
-def _resolve_late(services: Services, turn: Turn, request: ResumeRequest) -> None:
-    """The process that finished the turn may have died, or found the queue locked, before it could
-    resolve the intervention."""
-    retry = turn.retry
-    if retry is None:
-        return
-    note = retry.note if request.note is None else request.note
-    about = _retried_interventions(turn, turn, request)
-    with may_stay_open(turn):
-        resolve_passed(
-            turn, services, note, about=about, outcome=turn.status, by=retry.by, via=retry.via
-        )
 
 
 def _resolved(
