@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from interventions import InterventionQueue
 from interventions.home import queue_file
-from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.bounds import MAX_TEXT
+from interventions.secrets.names import NameKind, name_kind
 from interventions.secrets.redaction import OF_THE_QUEUE, redact, redact_text
 
 # Put together here, so that no scanner takes this file for a leak.
