@@ -7,6 +7,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from time import monotonic
 from typing import Any
 
@@ -49,9 +50,10 @@ class Metrics(Collector):
             ["outcome"],
             **own,
         )
-        self._phase_s = Histogram(
+        phase_s = Histogram(
             "phase_duration_seconds", "Of one run of a phase.", ["phase"], buckets=BUCKETS, **own
         )
+        self._phase_s = cache(phase_s.labels)  # which costs as much as to observe
         self._turn_s = Histogram(
             "turn_duration_seconds", "Of an answered turn.", buckets=BUCKETS, **own
         )
@@ -73,7 +75,7 @@ class Metrics(Collector):
         """An observer of a turn."""
         # By name: to tell that a model is none of a class takes pydantic a while.
         if event.event == "phase_completed" or event.event == "phase_failed":
-            self._phase_s.labels(event.phase).observe(event.duration_ms / 1000)
+            self._phase_s(event.phase).observe(event.duration_ms / 1000)
         if event.event == "phase_failed":
             self._failures.labels(event.phase, event.category, event.code or "").inc()
             if event.action != "retry" and event.phase != "save":  # which costs nobody the answer

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,17 +78,32 @@ class Services:
         """Where the project's own recipes are, if it has any."""
         return self.settings.recipes or self.home / "recipes"
 
+    def _own_recipes(self) -> Path | None:
+        if self.recipes.is_dir():
+            return self.recipes
+        if self.settings.recipes is None:
+            return None
+        raise RecipeError(
+            f"{self.recipes}:1: there is no such folder of recipes",
+            hint="mend the setting `recipes`",
+        )
+
     def recipe(self, phase: str) -> Recipe:
-        """Raises RecipeError if the folder that the settings name is not there, and for one that
-        cannot be read."""
-        own = self.recipes if os.path.isdir(self.recipes) else None  # noqa: PTH112 - in every turn
-        if own is None and self.settings.recipes is not None:
-            raise RecipeError(
-                f"{self.recipes}:1: there is no such folder of recipes",
-                hint="mend the setting `recipes`",
-            )
-        found = recipe.load(phase, own)
-        return recipe.load(phase, own, small=True) if self.models.is_small(found.head) else found
+        """As it is now. Raises as a `recipe_reader` does."""
+        return self.recipe_reader()(phase)
+
+    def recipe_reader(self) -> Callable[[str], Recipe]:
+        """Gives each phase's recipe as it first read it. It raises RecipeError if the folder that
+        the settings name is not there, and for one that cannot be read."""
+        own = cache(self._own_recipes)
+
+        @cache
+        def read(phase: str) -> Recipe:
+            found = recipe.load(phase, own())
+            is_small = self.models.is_small(found.head)
+            return recipe.load(phase, own(), small=True) if is_small else found
+
+        return read
 
     async def aclose(self) -> None:
         self.dispatcher.close()

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from unified_flow.engine.services import Services
 from unified_flow.errors import PipelineTimeoutError
 from unified_flow.errors.classification import Stage
-from unified_flow.phases.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -35,13 +34,7 @@ class TurnRun:
         self.ends_at = None if self.bounds.pipeline_s is None else now + self.bounds.pipeline_s
         # When the first search must be back, the refresh of the index included.
         self.search_ends_at = None if self.bounds.search_s is None else now + self.bounds.search_s
-        self._recipes: dict[str, Recipe] = {}
-
-    def recipe(self, phase: str) -> Recipe:
-        """The recipe as this run first read it. Raises RecipeError."""
-        if phase not in self._recipes:
-            self._recipes[phase] = self.services.recipe(phase)
-        return self._recipes[phase]
+        self.recipe = services.recipe_reader()
 
     @property
     def left_s(self) -> float | None:

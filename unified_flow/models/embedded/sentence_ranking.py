@@ -14,7 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from unified_flow.lib.text import language_of, words
@@ -278,19 +278,24 @@ def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
     kind, focus_words = _kind(text, lexicon, asked_in)
     terms = tuple(dict.fromkeys(matching_terms(lexicon.unsaid.sub(" ", text), language)))
     focus = {t for word in focus_words for t in matching_terms(word, language)}
-    shell = {t for word in lexicon.shell for t in matching_terms(word, language)}
     names = _NAMES_AMONG_CAPITALS if asked_in in CAPITAL_NOUNS else _NAMES
     return ParsedQuestion(
         text=text,
         language=language,
         kind=kind,
         terms=terms,
-        core=frozenset(t for t in terms if t not in focus and t not in shell) or frozenset(terms),
+        core=frozenset(terms) - focus - _shell(asked_in, language) or frozenset(terms),
         focus=frozenset(focus),
         names=frozenset(
             t for m in names.finditer(text) for t in matching_terms(m.group(), language)
         ),
     )
+
+
+@cache
+def _shell(asked_in: str, language: str) -> frozenset[str]:
+    shell = lexicon_of(asked_in).shell
+    return frozenset(t for word in shell for t in matching_terms(word, language))
 
 
 def _kind(text: str, lexicon: Lexicon, language: str) -> tuple[AnswerKind, list[str]]:
