@@ -144,9 +144,11 @@ class Settings(BaseSettings):
         # The file arrives under one private key, so that it can rank below the environment.
         flags = dict(init_settings())
         file = flags.pop("_file", {})
+        # To look for each setting there takes as long as all the rest.
+        environment = (env_settings,) if _variables() else ()
         return (
             InitSettingsSource(settings_cls, flags),
-            env_settings,
+            *environment,
             InitSettingsSource(settings_cls, file),
         )
 
@@ -269,15 +271,19 @@ def read_tables(home: Path) -> tuple[Path | None, dict[str, Any]]:
     return path, tables
 
 
+def _variables() -> list[str]:
+    return sorted(name for name in os.environ if name.upper().startswith(PREFIX))
+
+
 def _refuse_unknown_variables() -> None:
     """An unknown variable is a mistake that would otherwise show as a default."""
     known = {
         HOME_VARIABLE,
         *(PREFIX + name.upper() for name in (*Settings.model_fields, *NOT_OURS)),
     }
-    for name in sorted(os.environ):
+    for name in _variables():
         top = name.upper().removeprefix(PREFIX).split(NESTED)[0]
-        if name.upper().startswith(PREFIX) and PREFIX + top not in known:
+        if PREFIX + top not in known:
             close = get_close_matches(PREFIX + top, known, n=1)
             meant = f"; did you mean {close[0]}?" if close else ""
             raise ConfigError(

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -104,12 +104,11 @@ class Toolbox:
 
     @cached_property
     def _described(self) -> tuple[ToolDescription, ...]:
-        """Made once: a schema costs a millisecond, and every plan asks for all."""
         return tuple(
             ToolDescription(
                 tool.name,
                 tool.description,
-                tool.arguments.model_json_schema(),
+                _schema(tool.arguments),
                 own=tool.source != BUILT_IN,
             )
             for tool in self._tools.values()
@@ -168,6 +167,12 @@ class Toolbox:
         else:
             hint = f"The tools are: {', '.join(self._tools) or 'none'}."
         return ToolNotFoundError(f"there is no tool {brief_repr(name, _VALUE_SHOWN)}", hint=hint)
+
+
+@lru_cache
+def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Shared, for it costs a millisecond: it is not to be changed."""
+    return arguments.model_json_schema()
 
 
 def _bounded(tool: Tool, output: ToolOutput) -> ToolOutput:
