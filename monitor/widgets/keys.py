@@ -15,7 +15,7 @@ from typing import Any
 
 from textual.binding import ActiveBinding, Binding
 from textual.content import Content
-from textual.widgets import Static
+from textual.widget import Widget
 
 from interventions.errors import SettingsError
 
@@ -125,19 +125,17 @@ def in_order(active: Mapping[str, ActiveBinding]) -> dict[str, ActiveBinding]:
     return dict(sorted(active.items(), key=lambda pair: _PLACES.get(pair[1].binding.id, inf)))
 
 
-class KeyBar(Static):
+class KeyBar(Widget):
     """What the keys do, in one line: whole ones, as many as there is room for, and then where there
     are more. Those that do not apply now are grey; a click presses a key."""
 
     auto_links = False  # they look as they are styled here
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, lambda screen: self.on_resize())
+        self.screen.bindings_updated_signal.subscribe(self, lambda screen: self.refresh())
 
-    def on_resize(self) -> None:
-        line, before = self._fitting(list(self._names())), self.content
-        if not (isinstance(before, Content) and line.is_same(before)):
-            self.update(line, layout=False)
+    def render(self) -> Content:
+        return self._fitting(list(self._names()))
 
     def _names(self) -> Iterator[tuple[Content, Content]]:
         """(keys, name); the keys of a group stand together, and the help is last."""
