@@ -36,8 +36,9 @@ class Finding:
 
 def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
     """In the order of what must be right for the next thing to be. Raises nothing of the queue."""
-    findings = [Finding(f"home: {queue.home}"), *_folders(queue.home)]
+    findings = [Finding(f"home: {queue.home}")]
     try:
+        findings += _folders(queue.home)
         if all(finding.fine for finding in findings):
             for check in (_lock, _queue, _modes, _logs, _retention, _turns):
                 findings += check(queue, mend)
@@ -113,8 +114,9 @@ def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
     folders = (places.state_folder(home), places.error_log_folder(home))
     files = (places.queue_file(home), places.archive_file(home), places.transitions_file(home))
     for path in (*folders, *files, *places.error_logs(home)):
+        usable = os.access(path, os.R_OK | os.W_OK)
         # A group that was given access keeps it.
-        if not path.exists() or not path.stat().st_mode & 0o007:
+        if not path.exists() or (usable and not path.stat().st_mode & 0o007):
             continue
         mode = places.PRIVATE_FOLDER_MODE if path in folders else places.PRIVATE_FILE_MODE
         mended = False
@@ -122,8 +124,9 @@ def _modes(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
             with suppress(OSError):  # of another user
                 path.chmod(mode)
                 mended = True
-        what, todo = f"{path} can be read by others", "" if mended else f"chmod {mode:o} {path}"
-        yield Finding(what, fine=False, mended=mended, todo=todo)
+        wrong = "can be read by others" if usable else "cannot be read and written"
+        todo = "" if mended else f"chmod {mode:o} {path}"
+        yield Finding(f"{path} {wrong}", fine=False, mended=mended, todo=todo)
 
 
 def _logs(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:

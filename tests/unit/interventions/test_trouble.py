@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -382,6 +383,39 @@ def test_logs_that_cannot_be_read_are_the_queues_own_trouble(
     (home / "logs" / "errors").write_text("")
     with pytest.raises(StorageError, match="cannot read"):
         queue.health()
+
+
+EXAMINE = """
+    import sys
+    from interventions.doctor import examine
+    from interventions import InterventionQueue
+    queue = InterventionQueue(sys.argv[1])
+    for finding in examine(queue, mend=False):
+        print(finding.fine, finding.what, finding.todo)
+"""
+
+
+@pytest.mark.parametrize("closed", ["logs", "logs/errors/*.jsonl", "shared_state/*.jsonl"])
+def test_what_the_doctor_may_not_read_is_a_finding(make, closed: str) -> None:
+    """A folder of logs that nobody may enter ended it with a traceback, and a log or a journal that
+    nobody may read was no finding while the index knew what is in it."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        queue = InterventionQueue(place)
+        queue.resolve(queue.put(make()).intervention_id or "", "mended")
+        assert queue.health()["unresolved"] == 0
+        for path in (Path(place), *Path(place).rglob("*")):
+            if os.getuid() == 0:
+                os.chown(path, 65534, 65534)
+        (shut,) = Path(place).glob(closed)
+        shut.chmod(0)
+        answer = as_nobody(EXAMINE, Path(place))
+        assert "Traceback" not in answer.stderr
+        (wrong,) = [line for line in answer.stdout.splitlines() if str(shut) in line]
+        assert wrong.startswith("False")
+        assert "cannot be read" in wrong or "cannot read" in wrong
+        shut.chmod(0o700)
 
 
 def test_a_torn_line_costs_one_line(queue: InterventionQueue, make, home: Path) -> None:
