@@ -21,6 +21,7 @@ from unified_flow.turns.store import TurnStore
 if TYPE_CHECKING:  # and late: a list of turns needs neither
     from unified_flow.shared.database import Database
     from unified_flow.shared.request_rows import RequestRows
+    from unified_flow.shared.shared_texts import SharedTexts
     from unified_flow.tools.grants import GrantStore
     from unified_flow.turns.memory import MemoryStore
     from unified_flow.turns.sessions import Sessions
@@ -85,21 +86,23 @@ def session_store(home: Path) -> Sessions:
 def memory_store(home: Path) -> MemoryStore:
     from unified_flow.turns.memory import MemoryStore
 
-    if (database := shared_database(home)) is not None:
-        from unified_flow.shared.shared_texts import SharedTexts
-
-        return MemoryStore(SharedTexts(database, "memory"))
-    return MemoryStore.of(home)
+    texts = _shared_texts(home, "memory")
+    return MemoryStore.of(home) if texts is None else MemoryStore(texts)
 
 
 def grant_store(home: Path) -> GrantStore:
     from unified_flow.tools.grants import GrantStore
 
-    if (database := shared_database(home)) is not None:
-        from unified_flow.shared.shared_texts import SharedTexts
+    texts = _shared_texts(home, "grants")
+    return GrantStore.of(home) if texts is None else GrantStore(texts)
 
-        return GrantStore(SharedTexts(database, "grants"))
-    return GrantStore.of(home)
+
+def _shared_texts(home: Path, kind: str) -> SharedTexts | None:
+    if (database := shared_database(home)) is None:
+        return None
+    from unified_flow.shared.shared_texts import SharedTexts
+
+    return SharedTexts(database, kind)
 
 
 def request_rows(home: Path) -> RequestRows | None:

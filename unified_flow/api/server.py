@@ -20,7 +20,7 @@ from unified_flow.api.dependencies import AppState
 from unified_flow.api.running_turns import RunningTurns
 from unified_flow.api.upkeep import Alarms
 from unified_flow.config.tables import ServeSettings
-from unified_flow.engine.services import Dispatcher, Services
+from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.logs import JsonLines, logged
 from unified_flow.errors import ConfigError, RetrievalError
 
@@ -51,8 +51,7 @@ def serve(services: Services) -> None:
             head_s=settings.body_timeout_s,
         )
         config = config_of(app, connections, settings)
-        grace_s, dispatcher = settings.shutdown_grace_s, services.dispatcher
-        _Server(config, state.running, dispatcher, grace_s).run(sockets=[listener])
+        _Server(config, state.running, services).run(sockets=[listener])
 
 
 def config_of(app: FastAPI, connections: Connections, settings: ServeSettings) -> uvicorn.Config:
@@ -86,17 +85,10 @@ class _Server(uvicorn.Server):
     """After a signal no turn begins; those that run are interrupted after a grace period, and those
     that workers run go on."""
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        running: RunningTurns,
-        dispatcher: Dispatcher,
-        grace_s: float,
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, running: RunningTurns, services: Services) -> None:
         super().__init__(config)
         self._running = running
-        self._dispatcher = dispatcher
-        self._grace_s = grace_s
+        self._services = services
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -116,9 +108,9 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._stop, sig)
 
     def _stop(self, sig: int) -> None:
-        self._running.stopping = self._dispatcher.stopping = True
+        self._running.stopping = self._services.dispatcher.stopping = True
         at_once = sig == signal.SIGINT and self.force_exit  # the second Ctrl-C
-        delay_s = 0 if at_once else self._grace_s
+        delay_s = 0 if at_once else self._services.settings.serve.shutdown_grace_s
         asyncio.get_running_loop().call_later(delay_s, self._running.cancel_all)
 
 

@@ -16,8 +16,6 @@ from unified_flow.cli import options
 from unified_flow.cli.shared import database_of
 from unified_flow.cli.terminal import counted, say_object
 
-LOOK_S = 0.1
-
 
 def worker(
     turns: Annotated[
@@ -83,7 +81,7 @@ def worker(
         limit.start()
         take_no_more()
         while of_turns.running:
-            sleep(LOOK_S)
+            sleep(0.1)
         wait_for(of_turns.aclose())
         presence.end()
     os._exit(0)  # threads of DBOS may wait for what other workers do

@@ -153,8 +153,8 @@ def is_published(database: Database, collection: str) -> bool:
 
 def withdraw(database: Database, collection: str) -> None:
     """Nothing of the collection is published any more; copies that are searched now stay."""
-    query = "DELETE FROM index_snapshots WHERE collection = %s"
-    database.run(lambda connection: connection.execute(query, (collection,)))
+    query = "DELETE FROM index_snapshots WHERE collection = %(collection)s RETURNING 1"
+    database.rows(query, collection=collection)
 
 
 def _download(snapshot: Snapshot, file: Path, connection: Connection) -> bytes:

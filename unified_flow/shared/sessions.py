@@ -24,18 +24,10 @@ class SharedSessions(Sessions):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.name = database.named
-
-    @property
-    def place(self) -> str:
-        return self.name
+        self.name = self.place = database.named
 
     def close(self) -> None:
         """Its connections are the process's."""
-
-    def last_turn_id(self) -> int:
-        """0: PostgreSQL gives no number twice."""
-        return 0
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.run(lambda connection: _run(connection, query, values)[1])

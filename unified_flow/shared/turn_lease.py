@@ -83,7 +83,6 @@ _FOLLOW_SAME = """
     WHERE message = %(message)s AND (live AND followers > 0 OR status = 'answered')
     RETURNING turn_id, run
 """
-_IS_LEFT = "SELECT 1 FROM turns WHERE message = %(message)s AND live AND followers <= 0"
 _IS_FULL = """
     SELECT count(*) >= %(most)s FROM (
         SELECT FROM turns WHERE live AND status = 'queued' LIMIT %(most)s
@@ -254,14 +253,13 @@ class PostgresLease(ReportingLease):
             self._write(partial(self._send, _DISPATCH, streamed=streamed, queue=queue_name()))
         except (UniqueViolation, RunLostError) as exc:
             row = self.database.row(_FOLLOW_SAME, message=message)
-            if row is None and self.database.row(_IS_LEFT, message=message):
-                self._delete()
-                raise QueueFullError("its turn is cancelled just now", hint="ask it again") from exc
-            if row is None and isinstance(exc, RunLostError):
-                raise
-            if row is None:  # it has failed just now
+            if row is None and isinstance(exc, UniqueViolation):  # it has failed just now
                 return self._dispatch(streamed)
+            if row is None and message is None:
+                raise
             self._delete()
+            if row is None:
+                raise QueueFullError("its turn is cancelled just now", hint="ask it again") from exc
             self.run = row[1]
             return int(row[0])
         self.let_go()

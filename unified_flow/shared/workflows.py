@@ -54,10 +54,6 @@ def queue_name(journal_version: int = VERSION) -> str:
     return f"turns-{journal_version}"
 
 
-def workflow_id(turn_id: int, run: int) -> str:
-    return f"turn-{turn_id}-{run}"
-
-
 @contextmanager
 def plain_errors(database: Database) -> Iterator[None]:
     """What DBOS and SQLAlchemy say at length of the database is raised as `Database.away` says it,
@@ -121,7 +117,7 @@ def cancel(database: Database, turn_id: int, run: int) -> None:
     )
     try:
         with plain_errors(database):
-            client.cancel_workflow(workflow_id(turn_id, run))
+            client.cancel_workflow(f"turn-{turn_id}-{run}")
     finally:
         client.destroy()
 

@@ -46,7 +46,7 @@ class SessionStore(Sessions):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.name = path.name
+        self.name, self.place = path.name, str(path)
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._lock = threading.Lock()
@@ -54,10 +54,6 @@ class SessionStore(Sessions):
     @classmethod
     def of(cls, home: Path) -> Self:
         return cls(state_folder(home) / "sessions.sqlite3")
-
-    @property
-    def place(self) -> str:
-        return str(self.path)
 
     def close(self) -> None:
         with self._lock:
