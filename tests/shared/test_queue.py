@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import PIPE
 
 import pytest
 from typer.testing import CliRunner
@@ -25,6 +24,7 @@ from interventions.queue import queue_at
 from interventions.recovery import recover
 from monitor.core.source import LiveSource
 from tests.error_log import error_lines
+from tests.forked import Process
 from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import crashed
 from unified_flow.shared.database import Database, joining
@@ -96,14 +96,14 @@ def test_the_monitor_is_told_of_what_another_machine_does(
 
 def test_watch_prints_what_another_machine_puts(shared_home: Path, elsewhere: Path) -> None:
     words = ["-m", "interventions", "watch", "--jsonl", "--limit", "1", "--home", str(shared_home)]
-    with Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True) as process:
+    with Process([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stderr is not None
         assert "watching" in process.stderr.readline()
         name = queue_at(elsewhere).put(request()).intervention_id
         assert json.loads(process.communicate(timeout=60)[0])["id"] == name
 
 
-def _put(home: Path, worker: int, count: int) -> None:
+def put_many(home: Path, worker: int, count: int) -> None:
     queue = InterventionQueue(
         home, max_size=12, max_per_session=2, max_per_error_type=4, lock_timeout_s=60
     )
@@ -118,13 +118,11 @@ def _put(home: Path, worker: int, count: int) -> None:
 
 
 def test_the_limits_are_exact_with_many_writers(shared_home: Path) -> None:
-    context, each = multiprocessing.get_context("spawn"), 25
-    workers = [context.Process(target=_put, args=(shared_home, n, each)) for n in range(6)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(300)
-    assert [worker.exitcode for worker in workers] == [0] * len(workers)
+    each = 25
+    code = "from tests.shared.test_queue import Path, put_many; put_many(Path({!r}), {}, {})"
+    words = [sys.executable, "-c"]
+    workers = [Process([*words, code.format(str(shared_home), n, each)]) for n in range(6)]
+    assert [worker.wait(300) for worker in workers] == [0] * len(workers)
     queue = queue_at(shared_home)
     entries = [entry for entry in queue.entries() if is_open(entry)]
     assert len(entries) <= 12

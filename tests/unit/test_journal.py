@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import json
-import multiprocessing
 import os
 import re
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -397,25 +397,21 @@ def test_fields_of_a_newer_version_are_kept(tmp_path: Path) -> None:
     assert event.model_extra == {"mood": "good"}
 
 
-def _take(root: Path, count: int, taken: multiprocessing.Queue[int]) -> None:
+def take_many(root: Path, count: int) -> None:
     async def take() -> None:
         turns = FileTurnStore(root)
         for _ in range(count):
-            taken.put((await turns.create()).turn_id)
+            print((await turns.create()).turn_id)
 
     asyncio.run(take())
 
 
 def test_no_two_processes_take_the_same_turn(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    taken: multiprocessing.Queue[int] = context.Queue()
-    writers = [context.Process(target=_take, args=(tmp_path, 50, taken)) for _ in range(3)]
-    for writer in writers:
-        writer.start()
-    ids = sorted(taken.get(timeout=60) for _ in range(150))
-    for writer in writers:
-        writer.join()
-    assert ids == list(range(1, 151))
+    code = "from tests.unit.test_journal import Path, take_many; take_many(Path({!r}), 50)"
+    words = [sys.executable, "-c", code.format(str(tmp_path))]
+    writers = [forked.Process(words, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    taken = [line for writer in writers for line in writer.communicate(timeout=60)[0].split()]
+    assert sorted(map(int, taken)) == list(range(1, 151))
 
 
 def test_state_is_private(tmp_path: Path) -> None:

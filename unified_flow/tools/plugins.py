@@ -88,15 +88,22 @@ def _beside(spec: str) -> dict[str, Path]:
     main = Path(named) if is_module_path(named) else _file_of(sys.modules.get(named))
     if main is None:
         return {}
+    folder = str(main.parent)
     return {
-        name: path
+        name: Path(file)
         for name, module in list(sys.modules.items())
-        if (path := _file_of(module)) is not None
-        and path.is_relative_to(main.parent)
-        and "site-packages" not in path.parts
+        if isinstance(file := getattr(module, "__file__", None), str)
+        and _lies_in(file, folder)
         and name.partition(".")[0] not in OUR_PACKAGES
         and name != "__main__"
     }
+
+
+@cache
+def _lies_in(file: str, folder: str) -> bool:
+    """Kept, for every turn asks it of every module that is loaded."""
+    path = Path(file)
+    return path.is_relative_to(folder) and "site-packages" not in path.parts
 
 
 def _file_of(module: ModuleType | None) -> Path | None:
