@@ -232,6 +232,8 @@ class EntryScreen(Screen[None]):
         self.state.went_back(change, undone)
         more = len(self.state.changes)
         self._report(undone, hint=f"  (z takes back {more} more)" if more else "")
+        for entry in undone.done[:1]:  # what came back is what the next key is meant for
+            self.rows.move_to_key(entry["fingerprint"] or entry["id"])
 
     def action_copy(self, what: str) -> None:
         """The `id`, or everything (`all`), of entries; other rows as they are."""

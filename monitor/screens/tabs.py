@@ -188,17 +188,18 @@ class HistoryTab(EntryTab):
         age = Cell(short_duration(self.now - closed))
         if before and before.entries[0]["version"] == entry["version"]:
             return (age, *before.cells[2:])  # but for the mark and the age it is as it was
+        badges = _badges(group, self.now, ())  # most are resolved, which needs no word
         return (
             age,
             Cell(one_line(short_id(entry["id"])), "dim"),
             severity_cell(entry["severity"]),
             Cell(one_line(entry["phase"])),
-            Cell(group.error, badges=_badges(group, self.now, ())),
+            Cell(group.error, badges=tuple(one for one in badges if one[0] != "RESOLVED")),
             Cell(one_line(entry.get("resolution") or ""), "dim"),
         )
 
     def notes(self) -> list[str]:
-        more = f"and {self._left} older ones, which a filter finds, or: interventions history QUERY"
+        more = f"and {self._left} older: / finds them, as does interventions history QUERY"
         return [more] if self._left > 0 else []
 
 
@@ -216,11 +217,7 @@ class TurnsTab(Tab[LiveTurn]):
         Column("QUESTION", 0),
         Column("SESSION", 14, least=8, from_width=90),
     )
-    nothing_yet = (
-        "No turns yet",
-        "a turn appears here when it begins",
-        "unified-flow ask QUESTION",
-    )
+    nothing_yet = ("No turns yet", "each appears here when it begins", "unified-flow ask QUESTION")
     full = (MOST_TURNS, f"the latest {MOST_TURNS}; all: unified-flow turns list")
 
     def item(self, found: LiveTurn) -> Item:

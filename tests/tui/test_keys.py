@@ -475,7 +475,7 @@ async def test_tabs(queue: InterventionQueue, monitor: Make) -> None:
     queue.resolve(put(queue, error_type="Old"), "was a typo")
     async with monitor().run_test(size=NARROW) as pilot:
         await pilot.press("2")
-        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        await until(pilot, lambda: "Old: it broke" in text(pilot))
         assert "was a typo" in text(pilot)
         await pilot.press("enter")
         await until(pilot, lambda: reading(pilot))
@@ -656,6 +656,16 @@ async def test_undo_in_a_row_says_what_it_took_back_and_asks(
         await until(pilot, lambda: top(pilot) == "UndoForm")
         await pilot.press("escape")
         assert sum(is_open(queue.find(own)) for own in ids) == 5
+
+
+async def test_an_undo_leads_to_what_came_back(queue: InterventionQueue, monitor: Make) -> None:
+    fill(queue, 6)
+    async with monitor().run_test(size=NARROW) as pilot:
+        worst = rows(pilot).cursor_key
+        await pilot.press("r", *"done", "enter")
+        await until(pilot, lambda: rows(pilot).cursor_key != worst)
+        await pilot.press("z")
+        await until(pilot, lambda: rows(pilot).cursor_key == worst)
 
 
 async def test_two_changes_of_one_entry_are_undone_one_after_the_other(

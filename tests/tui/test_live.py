@@ -225,12 +225,12 @@ async def test_a_tab_opened_while_paused_is_filled_once(
     later = put(queue, error_type="Later")
     async with monitor().run_test(size=SIZE) as pilot:
         await pilot.press("p", "2")
-        await until(pilot, lambda: "RESOLVED Old" in text(pilot))
+        await until(pilot, lambda: "Old: it broke" in text(pilot))
         queue.resolve(later, "done")
         await until(pilot, lambda: triage(pilot).model.pending is not None)
-        assert "RESOLVED Later" not in text(pilot)
+        assert "Later: it broke" not in text(pilot)
         await pilot.press("p")
-        await until(pilot, lambda: "RESOLVED Later" in text(pilot))
+        await until(pilot, lambda: "Later: it broke" in text(pilot))
 
 
 async def test_all_of_a_folded_row_was_looked_at(queue: InterventionQueue, monitor: Make) -> None:

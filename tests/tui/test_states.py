@@ -194,7 +194,7 @@ async def test_an_exported_bundle_is_read_only(queue: InterventionQueue, tmp_pat
         await until(pilot, lambda: "the earlier note" in text(pilot))
         assert reading(pilot)
         await pilot.press("escape", "2")
-        await until(pilot, lambda: "RESOLVED Broken" in text(pilot))
+        await until(pilot, lambda: "Broken: " in text(pilot))
         await pilot.press("4")
         await until(pilot, lambda: "not part of an exported file" in text(pilot))
 

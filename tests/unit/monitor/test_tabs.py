@@ -56,7 +56,7 @@ def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     tab.feed = Feed("history", single(past))
     first = tab.rows(NOW)
     assert len(first) == 500
-    assert "100 older ones" in tab.notice()
+    assert "100 older: " in tab.notice()
     new = _closed(601, timedelta(seconds=1))
     tab.feed = Feed("history", single([new, *past]))
     rows = tab.rows(NOW)
