@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import aiohttp
-
 
 def chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
@@ -53,6 +51,8 @@ class Browser:
                 port = line.rpartition(":")[2].partition("/")[0]
                 break
         self._draining = asyncio.create_task(self._process.stderr.read())
+        import aiohttp
+
         self._session = aiohttp.ClientSession()
         async with self._session.get(f"http://127.0.0.1:{port}/json/list") as found:
             (page, *_) = [t for t in await found.json() if t["type"] == "page"]

@@ -7,12 +7,11 @@ import json
 from email.message import EmailMessage
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nbformat import v4
 from odf.dc import Creator
 from odf.draw import Frame, Page, TextBox
 from odf.office import Annotation
@@ -50,7 +49,9 @@ def found(index: Index, query: str, file: Path, said: str) -> Passage:
 # Jupyter
 
 
-def notebook() -> nbformat.NotebookNode:
+def notebook() -> Any:
+    from nbformat import v4
+
     code = "model.fit(X)\nmodel.score(X_test)"
     printed = v4.new_output("stream", text="epoch 1\nepoch 2\nheld-out score 0.934\n")
     shown = v4.new_output("execute_result", {"text/plain": "Forest(depth=17)"})
@@ -67,9 +68,15 @@ def notebook() -> nbformat.NotebookNode:
     return made
 
 
+def write_notebook(path: Path) -> None:
+    import nbformat
+
+    nbformat.write(notebook(), path)
+
+
 def test_a_notebook_is_cited_by_the_lines_of_its_file(index: Index, shelf: Path) -> None:
     file = shelf / "tides.ipynb"
-    nbformat.write(notebook(), file)
+    write_notebook(file)
     assert index.update([shelf]).skipped == ()
 
     best = found(index, "When was the tide gauge replaced?", file, "replaced in 1998")
@@ -607,7 +614,7 @@ def test_a_format_is_forced_by_a_pattern(index: Index, shelf: Path) -> None:
 
 
 def test_questions_are_answered_from_all_of_them(home: Path, shelf: Path) -> None:
-    nbformat.write(notebook(), shelf / "tides.ipynb")
+    write_notebook(shelf / "tides.ipynb")
     (shelf / "kelda.inc").write_text(ADOC)
     (shelf / "kelda.8").write_text(MAN)
     (shelf / "wells.yaml").write_text(API)

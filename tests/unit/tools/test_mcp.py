@@ -27,7 +27,7 @@ from unified_flow.errors import (
     ToolServerError,
     ToolTimeoutError,
 )
-from unified_flow.tools import Access, Caller, ToolOutput, mcp_connection
+from unified_flow.tools import Access, Caller, ToolOutput
 from unified_flow.tools.mcp_server import McpServer
 from unified_flow.tools.toolbox import Toolbox
 from unified_flow.turns.results import ToolRequest
@@ -190,7 +190,7 @@ def test_a_call_that_takes_too_long_fails_and_the_server_stays(tmp_path: Path) -
 def test_a_server_that_hangs_is_started_anew_for_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_connection, "ANSWERS_WITHIN_S", 0.3)
+    monkeypatch.setattr("unified_flow.tools.mcp_connection.ANSWERS_WITHIN_S", 0.3)
 
     async def body(box: Toolbox) -> None:
         before = _children()
