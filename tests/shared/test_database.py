@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import Hanging
+from tests.shared.conftest import wait_until
 from unified_flow.api.readiness import Readiness
 from unified_flow.api.running_turns import Progress
 from unified_flow.api.upkeep import Upkeep
@@ -23,7 +24,7 @@ from unified_flow.cli.app import app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.guardrails.guardrails import open_store
-from unified_flow.shared.database import Database, database_at, joining
+from unified_flow.shared.database import Connection, Database, database_at, joining
 from unified_flow.shared.migration import migrate, revisions
 from unified_flow.wiring import wire
 
@@ -99,6 +100,22 @@ def test_what_is_read_waits_for_a_database_that_was_away(database: Database) -> 
             " WHERE pid != pg_backend_pid() AND datname = current_database()"
         )
     assert database.run(lambda c: c.execute("SELECT 2").fetchone()) == (2,)
+
+
+def test_a_process_that_was_frozen_within_a_transaction_begins_it_anew(database: Database) -> None:
+    """The server has ended its session meanwhile."""
+    tries: list[int] = []
+
+    def work(connection: Connection) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+            pid = connection.info.backend_pid
+            wait_until(database, f"SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = {pid}")
+        connection.execute("SELECT 1")
+
+    database.run(work)
+    assert len(tries) == 2
 
 
 def test_a_server_that_hangs_is_away(database_url: str) -> None:

@@ -52,11 +52,13 @@ _NO_TABLES = (
     psycopg.errors.UndefinedColumn,
     psycopg.errors.UndefinedTable,
 )
-# A server that takes no writes may be one that another takes the place of just now.
+# A server that takes no writes may be one that another takes the place of just now; and it ends the
+# transaction of a process that was frozen within it.
 _AWAY = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     psycopg.errors.ReadOnlySqlTransaction,
+    psycopg.errors.IdleInTransactionSessionTimeout,
     PoolTimeout,
 )
 
