@@ -199,7 +199,7 @@ class HistoryTab(EntryTab):
         )
 
     def notes(self) -> list[str]:
-        more = f"and {self._left} older: / finds them, as does interventions history QUERY"
+        more = f"and {self._left} older: / finds them, or: interventions history QUERY"
         return [more] if self._left > 0 else []
 
 
