@@ -79,17 +79,15 @@ class Services:
         return self.settings.recipes or self.home / "recipes"
 
     def _own_recipes(self) -> Path | None:
-        if self.recipes.is_dir():
-            return self.recipes
-        if self.settings.recipes is None:
-            return None
-        raise RecipeError(
-            f"{self.recipes}:1: there is no such folder of recipes",
-            hint="mend the setting `recipes`",
-        )
+        own = self.recipes if self.recipes.is_dir() else None
+        if own is None and self.settings.recipes is not None:
+            raise RecipeError(
+                f"{self.recipes}:1: there is no such folder of recipes",
+                hint="mend the setting `recipes`",
+            )
+        return own
 
     def recipe(self, phase: str) -> Recipe:
-        """As it is now. Raises as a `recipe_reader` does."""
         return self.recipe_reader()(phase)
 
     def recipe_reader(self) -> Callable[[str], Recipe]:

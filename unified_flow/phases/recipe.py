@@ -13,9 +13,8 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
-from stat import S_ISLNK, S_ISREG
+from stat import S_ISREG
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -82,35 +81,29 @@ def load(phase: str, override: Path | None, *, small: bool = False) -> Recipe:
     The project's files are looked at every time, so that a server works by what they say now.
     """
     names = [f"{SMALL}/{phase}.md", f"{phase}.md"] if small else [f"{phase}.md"]
-    own = (_of_file(f"{override}/{name}") for name in names if override is not None)
-    for found in chain(own, map(_packaged, names)):
-        if found is not None:
-            return found
+    for folder, look in ((override, _of_file), (PACKAGED, _packaged)):
+        for name in names if folder is not None else ():
+            if (found := look(f"{folder}/{name}")) is not None:
+                return found
     raise RecipeError(
         f"{PACKAGED / phase}.md:1: there is no recipe for {phase}",
         hint="restore the file, or reinstall the package",
     )
 
 
-@cache
-def _packaged(name: str) -> Recipe | None:
-    return _of_file(f"{PACKAGED}/{name}")
-
-
 def _of_file(path: str) -> Recipe | None:
-    """Without a Path, which costs more than looking at the file."""
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
     try:
-        if S_ISLNK(found.st_mode):
-            found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116 - in every turn
         if not S_ISREG(found.st_mode):
             raise RecipeError(f"{path}:1: the recipe is not a regular file")
         return _read(path, found.st_mtime_ns, found.st_size)
     except (OSError, UnicodeDecodeError) as exc:
         raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
+
+
+_packaged = cache(_of_file)
 
 
 @lru_cache(maxsize=64)

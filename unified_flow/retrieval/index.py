@@ -222,8 +222,7 @@ class Index:
     def _state(self) -> tuple[int, ...]:
         """Which file it is; where SQLite cannot tell that it changed, as which it was written."""
         status = self.path.stat()
-        followed = self._reader is not None and len(self._reader.state) == 1
-        if not followed and self.is_read_only:
+        if (self._reader is None or len(self._reader.state) > 1) and self.is_read_only:
             return status.st_ino, status.st_mtime_ns, status.st_size
         return (status.st_ino,)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 from unified_flow.config.tool_names import HUMAN_ASK, INTERNET_RESEARCH
@@ -59,10 +59,10 @@ class PermissionGate:
         session_id: str = "",
         args: Mapping[str, Any] | None = None,
         urls: Collection[str] = (),
-        grants: Callable[[], Sequence[Grant]] | None = None,
+        grants: Sequence[Grant] | None = None,
     ) -> PermissionDecision:
-        """Without `args`: whether a call of it may run at all. `urls` as in `Caller`; `grants`
-        reads them, where more than one tool is asked about.
+        """Without `args`: whether a call of it may run at all. `urls` as in `Caller`; `grants` if
+        they were read already.
 
         Raises ConfigError if what was granted cannot be read.
         """
@@ -70,7 +70,7 @@ class PermissionGate:
         strange = self._unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
-        known = (grants or self.grants.all)()
+        known = self.grants.all() if grants is None else grants
         given = [g for g in known if g.tool == tool.name and g.session_id in (None, session_id)]
         valid = [grant for grant in given if grant.definition == tool.definition]
         hosts = hosts_named(tool, args or {})
@@ -105,7 +105,7 @@ class PermissionGate:
         for."""
         if self.attended:
             return set()
-        grants = cache(self.grants.all)
+        grants = self.grants.all()
         return {
             tool.name
             for tool in tools
