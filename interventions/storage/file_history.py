@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from interventions import home as places
-from interventions.entry import Transition, complete
+from interventions.entry import Entry, Transition, complete
 from interventions.storage import jsonl, store
 from interventions.storage.queue_file import is_transition, reading
 
@@ -54,6 +54,10 @@ CREATE INDEX failure_holder ON intervention_failures (holder);
 CREATE INDEX failure_like ON intervention_failures (fingerprint, created);
 CREATE INDEX failure_dropped ON intervention_failures (reason) WHERE admission = 'dropped'
 """
+_IS_KNOWN = (
+    "SELECT EXISTS (SELECT 1 FROM intervention_archive WHERE id = ?)"
+    " OR EXISTS (SELECT 1 FROM resolved WHERE fingerprint = ?)"
+)
 # What is there with that id goes, and what comes has another place.
 _ADD_ARCHIVED = store.ADD_ARCHIVED.replace("INSERT", "INSERT OR REPLACE")
 _ADD_FAILURE = store.ADD_FAILURE.replace("INSERT", "INSERT OR REPLACE")
@@ -84,9 +88,17 @@ class FileHistory(store.Store):
         self._logs = places.error_log_folder(home)
         self._index = _Index(places.history_index(home))
 
-    def look_ahead(self) -> None:
-        """Index what is new of the archive: before the lock is taken, rather than under it."""
-        self.archived_one("")
+    def look_ahead(self, failure: Entry | None = None) -> None:
+        """Index what is new of the archive, and learn whether it knows of a failure that is put:
+        before the lock is taken, rather than under it. It knows of hardly any."""
+        marks = self._marks(None)
+        unknown: list[tuple[str, tuple[object, ...]]] = []
+        if any(marks.values()):
+            names = (failure["id"], failure["fingerprint"]) if failure else ("", "")
+            known = self._answer(_IS_KNOWN, names, marks)
+            if failure and known == [(0,)]:
+                unknown = self._asked_by_put(failure)
+        self._index.seen, self._index.unknown = marks, unknown
 
     def upkeep(self, action: str) -> list[Transition]:
         """The lines that are about no entry (`rebuild`, `prune`), the latest first."""
@@ -146,6 +158,8 @@ class FileHistory(store.Store):
     def _rows(self, sql: str, *values: object, logs: str | None = "") -> store.Rows:
         with reading(self._archive.parent):
             marks = self._marks(logs)
+            if (sql, values) in self._index.unknown and marks == self._index.seen:
+                return []
         return self._answer(sql, values, marks) if logs is not None or any(marks.values()) else []
 
     def _answer(
@@ -317,6 +331,9 @@ class _Index(threading.local):
         self._tried = self._in_memory = False
         self._connection: _Connection | None = None
         self._process = 0
+        # What the files were like when it was asked last, and which questions had no answer then.
+        self.seen: Mapping[Path, Mark | None] = {}
+        self.unknown: list[tuple[str, tuple[object, ...]]] = []
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():

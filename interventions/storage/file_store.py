@@ -111,7 +111,7 @@ class FileStore(FileHistory):
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
-        self.look_ahead()
+        self.look_ahead(failure)
         letter = Letter(self._home, failure, limits)
         try:
             with self._lock.hold(timeout_s, letter.poll) as held:
