@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interventions import errors
 from interventions import home as places
@@ -27,6 +29,9 @@ from interventions.storage.lock import FairLock
 from interventions.storage.queue_file import QueueState, storage_error, with_all_turns
 from interventions.storage.store import Admit, PutResult, Store, Transaction
 from interventions.times import to_text, utc_now
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 CORRUPT_PREFIX = "intervention_queue.corrupt-"
 UNUSABLE_PREFIX = "intervention_queue.unusable-"
@@ -43,9 +48,7 @@ def store_at(home: Path) -> Store:
     an entry point group, and called with the home. Raises SettingsError."""
     if not settings_of(home, SharedSettings).database_url_env:
         return FileStore(home)
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=STORES_GROUP):
+    for point in _registered_stores():
         try:
             store: Store = point.load()(home)
         except ImportError as error:
@@ -53,6 +56,14 @@ def store_at(home: Path) -> Store:
             raise errors.SettingsError(f"[shared] cannot be used: {error}", hint=hint) from error
         return store
     raise errors.SettingsError(f"[shared] is set, and nothing is registered as {STORES_GROUP!r}")
+
+
+@cache
+def _registered_stores() -> EntryPoints:
+    """Looked up once: it reads a file of every installed package."""
+    from importlib.metadata import entry_points
+
+    return entry_points(group=STORES_GROUP)
 
 
 class FileStore(FileHistory):
