@@ -30,6 +30,7 @@ class ModelInputs(TypedDict, total=False):
     tools: tuple[ToolDescription, ...]
     context_gatherer: GatheredContext
     evidence: tuple[str, ...]
+    coordinator: tuple[ToolResult, ...]
 
 
 class PhaseContext(Protocol):

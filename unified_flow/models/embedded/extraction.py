@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from unified_flow.config import tool_names
@@ -27,6 +28,7 @@ from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20
+_NEAR = 0.5  # of the best passage's score, for what a small model is shown
 
 
 def extract(query: str, sections: Sections) -> Draft:
@@ -212,3 +214,14 @@ def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | Non
     quoted = tuple(each.quote for each in draft.citations)
     likely = likeliest(asked, found_passages(sections.coordinator))
     return quoted + tuple(each for each in likely if not any(each in quote for quote in quoted))
+
+
+def nearest(sections: Sections) -> Sections:
+    """With the passages of each search that score at least half as much as its best: what stands in
+    others, a small model takes for an answer, too."""
+    results = []
+    for each in sections.coordinator:
+        near = [c for c in each.claims if c.confidence >= _NEAR * each.claims[0].confidence]
+        searched = each.tool in SEARCHES
+        results.append(each.model_copy(update={"claims": near}) if searched else each)
+    return replace(sections, coordinator=tuple(results))
