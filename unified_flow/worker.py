@@ -159,8 +159,9 @@ class _RefusedRun(TurnRun):
     def __init__(self, services: Services, reason: UnifiedFlowError) -> None:
         super().__init__(services)
         self._reason = reason
+        self.recipe = self._refused
 
-    def recipe(self, phase: str) -> Recipe:
+    def _refused(self, phase: str) -> Recipe:
         raise self._reason
 
 
