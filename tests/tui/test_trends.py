@@ -9,11 +9,13 @@ import pytest
 
 from interventions import InterventionQueue
 from interventions.health import Window, trends
-from interventions.storage.store import FailureCount
+from interventions.storage.store import ClosedFigures, FailureCount
 from monitor.app import Monitor
 from monitor.widgets.trends_view import chart
 from tests.tui.scene import NOW, put, until
 from tests.tui.seen import rows, text
+
+NONE_CLOSED = ClosedFigures([], 0, 0, 0)
 
 
 @pytest.mark.anyio
@@ -44,7 +46,7 @@ async def test_a_window_is_chosen_and_its_causes_are_listed(
 
 
 def _columns(counts: list[FailureCount], height: int) -> list[str]:
-    drawn = chart(trends(counts, [], [], Window.DAY, NOW), 54, height).plain.split("\n")
+    drawn = chart(trends(counts, NONE_CLOSED, [], Window.DAY, NOW), 54, height).plain.split("\n")
     bars = [line[6:].ljust(48) for line in drawn[2:-2]]
     return ["".join(column).strip() for column in zip(*bars, strict=True)][::2]
 
@@ -67,5 +69,5 @@ def test_few_among_many_are_seen() -> None:
 @pytest.mark.parametrize("window", Window)
 @pytest.mark.parametrize("size", [(20, 8), (59, 8), (110, 20)])
 def test_it_is_as_high_and_no_wider_than_its_room(window: Window, size: tuple[int, int]) -> None:
-    lines = chart(trends([], [], [], window, NOW), *size).plain.split("\n")
+    lines = chart(trends([], NONE_CLOSED, [], window, NOW), *size).plain.split("\n")
     assert len(lines) == size[1]
