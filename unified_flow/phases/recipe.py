@@ -92,14 +92,14 @@ def load(phase: str, override: Path | None, *, small: bool = False) -> Recipe:
 
 
 def _of_file(path: str) -> Recipe | None:
-    if not os.path.lexists(path):
-        return None
     try:
         found = os.stat(path)  # noqa: PTH116 - in every turn
         if not S_ISREG(found.st_mode):
             raise RecipeError(f"{path}:1: the recipe is not a regular file")
         return _read(path, found.st_mtime_ns, found.st_size)
     except (OSError, UnicodeDecodeError) as exc:
+        if isinstance(exc, FileNotFoundError) and not os.path.islink(path):  # noqa: PTH114
+            return None
         raise RecipeError(f"{path}:1: the recipe cannot be read: {exc}") from exc
 
 

@@ -368,6 +368,8 @@ def test_a_wish_for_more_is_no_question_of_its_own() -> None:
         "What does Click say about this burger?",
         "Is this burger vegetarian?",
         "What is between them?",
+        "Was she born in Paris?",
+        "Hi there! Why is it slow?",
     ],
 )
 def test_what_the_question_does_not_name_is_missing(question: str) -> None:
@@ -407,6 +409,7 @@ def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:
         "Which country lost its king in 1848?",
         "What does the planner do with the results of it?",
         "I want to check each file on every save in my editor. How do I do that?",
+        "I want to check each file\non every save in my editor. How do I do that?",
         "Comment les nœuds parlent-ils ?",
         "Finns det en standard för noder?",
     ],

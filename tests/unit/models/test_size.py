@@ -9,7 +9,7 @@ import pytest
 
 from unified_flow.config.settings import EMBEDDED, Settings
 from unified_flow.phases import NAMES
-from unified_flow.phases.recipe import PACKAGED
+from unified_flow.phases.recipe import PACKAGED, RecipeError
 from unified_flow.wiring import wire
 
 BY_RULES = {"query_analyzer", "reflection", "planner", "validation"}
@@ -68,6 +68,13 @@ def test_a_recipe_of_ones_own_wins_and_goes_by_its_own_word(tmp_path: Path) -> N
     (own / "small/planner.md").write_text(text)
     assert wire(tmp_path, **FILE).recipe("planner").path == own / "small/planner.md"
     assert wire(tmp_path, **SERVER).recipe("planner").path == own / "planner.md"
+
+
+def test_a_recipe_of_ones_own_that_cannot_be_looked_for_is_no_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes/small").symlink_to("small")
+    with pytest.raises(RecipeError, match="cannot be read"):
+        wire(tmp_path, **FILE).recipe("planner")
 
 
 def test_the_embedded_model_has_no_size() -> None:

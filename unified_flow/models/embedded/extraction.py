@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,17 +92,11 @@ def _joined(drafts: Sequence[Draft]) -> Draft:
 
 def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """The quotes of all parts of the question, best first."""
-    resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
-    parts = questions_in(question_about_pages(resolved))
     refused = _refused(sections)
-    found: list[tuple[str, Sequence[Citation]]] = []
-    for number, part in enumerate(parts, 1):
-        own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
-        if not any(r.tool in SEARCHES for r in own):
-            continue  # answered from a file
-        results = own if len(parts) > 1 else sections.coordinator
-        most = max(1, MOST // len(parts))
-        found.append((part, quotes_for(part, found_passages(results), most, refused)))
+    found = [
+        (part, quotes_for(part, passages, most, refused))
+        for part, passages, most in _searches(query, sections)
+    ]
     citations = list({c.quote: c for _, quotes in found for c in quotes}.values())
     if not citations:
         nearest = _nearest(found_passages(sections.coordinator))
@@ -112,6 +106,18 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
     said += [phrases.nothing_for.format(question=part) for part, quotes in found if not quotes]
     return _answer("\n\n".join(said), citations)
+
+
+def _searches(query: str, sections: Sections) -> Iterator[tuple[str, tuple[Passage, ...], int]]:
+    """The parts of the question that were searched for, each with the passages found for it, and
+    how many sentences it gets."""
+    resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
+    parts = questions_in(question_about_pages(resolved))
+    for number, part in enumerate(parts, 1):
+        own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
+        if any(r.tool in SEARCHES for r in own):  # else answered from a file
+            results = own if len(parts) > 1 else sections.coordinator
+            yield part, found_passages(results), max(1, MOST // len(parts))
 
 
 def _nothing(sections: Sections, phrases: Phrases) -> str:
@@ -210,13 +216,14 @@ def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | Non
     draft = extract(question, sections)
     if draft.abstained:
         return None
-    asked = sections.query_analyzer.resolved_query if sections.query_analyzer else question
-    quoted = tuple(each.quote for each in draft.citations)
-    likely = likeliest(asked, found_passages(sections.coordinator))
-    return quoted + tuple(each for each in likely if not any(each in quote for quote in quoted))
+    marked = [each.quote for each in draft.citations]
+    for part, passages, most in _searches(question, sections):
+        likely = likeliest(part, passages, most)
+        marked += [each for each in likely if not any(each in quote for quote in marked)]
+    return tuple(marked)
 
 
-def nearest(sections: Sections) -> Sections:
+def without_far(sections: Sections) -> Sections:
     """With the passages of each search that score at least half as much as its best: what stands in
     others, a small model takes for an answer, too."""
     results = []

@@ -51,7 +51,7 @@ def quotes_for(
     most: int = MOST,
     refused: frozenset[str] = frozenset(),
 ) -> tuple[Citation, ...]:
-    """None if the passages do not hold the answer. `refused` names quotes not to give."""
+    """Empty if the passages do not hold the answer. `refused` names quotes not to give."""
     candidates = _by_passage(_ranked(question, passages))
     if not candidates or answerability(candidates[0]) < ENOUGH:
         return ()
@@ -72,13 +72,13 @@ def quotes_for(
     return tuple(quotes)
 
 
-def likeliest(question: str, passages: tuple[Passage, ...]) -> list[str]:
-    """The sentences that most probably hold the answer, in whatever passage they stand."""
-    return [each.sentence.text for each in _ranked(question, passages)[:MOST]]
+def likeliest(question: str, passages: tuple[Passage, ...], most: int) -> list[str]:
+    """The `most` sentences that most probably hold the answer, in whatever passage they stand."""
+    return [each.sentence.text for each in _ranked(question, passages)[:most]]
 
 
 @lru_cache(maxsize=32)
-def _ranked(question: str, passages: tuple[Passage, ...]) -> list[RankedSentence]:
+def _ranked(question: str, passages: tuple[Passage, ...]) -> Sequence[RankedSentence]:
     language = language_of_passages(passages)
     return rank(parse_question(question, language), excerpts_of(passages, language))
 

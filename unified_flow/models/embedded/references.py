@@ -24,7 +24,7 @@ _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is amon
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _LONGEST_NOUN = 3  # words
 _EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
-_EARLIER_SENTENCE = re.compile(r".*[.?!]\s")
+_EARLIER_SENTENCE = re.compile(r".*[.?!]\s", re.DOTALL)
 _FEWEST_NAMED = 3  # things, of as many documents
 _CANDIDATES_SHOWN = 4
 _OWN_NAME = re.compile(r"[`\"“”«»\d/_]|\w[.:]\w")
@@ -78,7 +78,8 @@ def _pronouns_resolved(
         return None
     references = tuple(query[start:end] for start, end in spans)
     topic = _topic(history, references)
-    if topic is None and not history and (names_of(query) or _OWN_NAME.search(query)):
+    named = names_of(query) or _OWN_NAME.search(query)
+    if topic is None and not history and named and not _has_person(references):
         return None  # "Does it work on FreeBSD?": "it" is what the documents are about
     if topic is None:
         return Resolution("failed", query, references)
@@ -180,11 +181,9 @@ def _said_before(opening: str, lexicon: Lexicon) -> bool:
 
 def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
     """What the latest question that names anything is about; for he and she, a name."""
-    persons = any_language().persons
-    wants_person = any(reference.casefold() in persons for reference in references)
     for turn in reversed(history):
         lexicon = lexicon_of(language_of(turn.question))
-        if wants_person and (names := names_of(turn.question)):
+        if _has_person(references) and (names := names_of(turn.question)):
             return max(names, key=len)
         if _pronouns(turn.question, lexicon):
             continue
@@ -192,6 +191,10 @@ def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | Non
         if topic is not None:
             return topic
     return None
+
+
+def _has_person(references: Sequence[str]) -> bool:
+    return not any_language().persons.isdisjoint(map(str.casefold, references))
 
 
 def topic_of(question: str, lexicon: Lexicon) -> str | None:
@@ -221,7 +224,7 @@ def names_of(text: str) -> list[str]:
     opening = re.match(r"\W*(\w+)", text)
     first = opening.group(1) if opening else ""
     runs = [run if terms(first) else run.removeprefix(f"{first} ") for run in runs]  # "Can I"
-    return [run for run in runs if run not in (first, "I")]
+    return [run for run in runs if run not in (first, "I") and terms(run)]
 
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
