@@ -193,7 +193,8 @@ def trends(
 
 def outcomes(archived: ClosedFigures, entries: Collection[Entry]) -> Outcomes:
     here = figures_of(entries)
-    hours = sorted(archived.hours + here.hours)
+    # Never negative after a clock was set back.
+    hours = sorted(max(took, 0.0) for took in archived.hours + here.hours)
     within = [bisect_right(hours, most) for most in _TOOK.values()]
     verified = archived.verified + here.verified
     return {

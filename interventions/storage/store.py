@@ -105,11 +105,9 @@ def figures_of(entries: Collection[Entry]) -> ClosedFigures:
 
 
 def _hours_to_resolve(entry: Entry) -> float | None:
-    """Not negative after a clock was set back."""
     if entry["resolved_at"] is None:
         return None
-    took = from_text(entry["resolved_at"]) - from_text(entry["created_at"])
-    return max(took / timedelta(hours=1), 0.0)
+    return (from_text(entry["resolved_at"]) - from_text(entry["created_at"])) / timedelta(hours=1)
 
 
 def _is_verified(entry: Entry) -> bool:
@@ -288,12 +286,13 @@ class Store:
         """Of every archived entry but those with these ids, and those closed before."""
         chosen = f"FROM intervention_archive WHERE closed_at >= ? AND {self.others}"
         values = (closed_since, sorted(without))
-        hours = self._rows(f"SELECT hours {chosen} AND hours IS NOT NULL", *values, logs=None)
         sql = (
             "SELECT count(*) FILTER (WHERE verified), count(*) FILTER (WHERE hours IS NULL),"
             f" count(*) FILTER (WHERE regression) {chosen}"
         )
         counts = self._rows(sql, *values, logs=None) or [(0, 0, 0)]
+        # Last: more may be archived meanwhile, and never fewer are resolved than are verified.
+        hours = self._rows(f"SELECT hours {chosen} AND hours IS NOT NULL", *values, logs=None)
         return ClosedFigures([took for (took,) in hours], *counts[0])
 
     def closed_before(self, keep: RetentionSettings) -> str:

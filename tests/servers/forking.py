@@ -76,8 +76,6 @@ def serve(listening: socket.socket) -> dict[str, Any]:
                     events.unregister(key.fileobj)
                     key.fileobj.close()
                     connected -= 1
-                    if not connected:
-                        os._exit(0)
                     continue
                 pid = os.fork()
                 if pid == 0:
@@ -90,14 +88,20 @@ def serve(listening: socket.socket) -> dict[str, Any]:
                 told = socket.socket(fileno=fds.pop())
                 for fd in fds:
                     os.close(fd)
-                told.send(str(pid).encode())
+                _tell(told, pid)
                 events.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, told))
+            if not connected:
+                os._exit(0)
 
 
 def _tell_the_end(pid: int, told: socket.socket) -> None:
-    _, status = os.waitpid(pid, 0)
-    with told, suppress(BrokenPipeError):  # nobody waits for it any more
-        told.send(str(status).encode())
+    with told:
+        _tell(told, os.waitpid(pid, 0)[1])
+
+
+def _tell(told: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # the worker that asked is gone: the others are not
+        told.send(str(number).encode())
 
 
 def begin(words: list[str], cwd: str, env: dict[str, str], new_session: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,18 @@ def test_what_was_closed_before_the_window_is_no_outcome_of_it(home: Path) -> No
     assert queue.trends(Window.DAY, NOW)["outcomes"]["unverified"] == 3
     health = queue.health(now=NOW)
     assert (health["median_hours_to_resolve"], health["regressions"]) == (1, 1)
+
+
+def test_no_time_is_negative_after_a_clock_was_set_back(home: Path) -> None:
+    """Nor in an index that an earlier version has made."""
+    queue = InterventionQueue(home, max_size=1)
+    _resolve(queue, 3, took_hours=-1)
+    _resolve(queue, 2, took_hours=-1, error_message="again")
+    assert queue.health(now=NOW)["median_hours_to_resolve"] == 0
+    with sqlite3.connect(history_index(home)) as index:
+        index.execute("UPDATE intervention_archive SET hours = -1.0")
+    index.close()
+    assert queue.health(now=NOW)["median_hours_to_resolve"] == 0
 
 
 def _resolve(
