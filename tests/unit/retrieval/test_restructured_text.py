@@ -57,6 +57,12 @@ def test_a_page_that_only_names_what_is_generated_holds_no_text() -> None:
     assert not list(chunks(sections_of(".rst", page)))
 
 
+def test_a_page_of_nothing_but_headings_is_found_by_each() -> None:
+    page = "# Buy apples\n# Buy pears\n# Call Zorkman\n"
+    (chunk,) = chunks(sections_of(".md", page))
+    assert chunk.text == page.strip()
+
+
 def test_a_link_over_a_line_break_leaves_no_hole_in_its_paragraph() -> None:
     text = "It may be stopped with `any signal\n<https://x.org/signal>`_, which\nis safe."
 

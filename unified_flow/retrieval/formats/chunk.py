@@ -63,7 +63,7 @@ def outlined(
     `of_file`: the lines are its own.
 
     A heading with nothing under it, not even another heading, is text of the section above: alone
-    it would win searches, answering none. Where nothing is above it, it is left out.
+    it would win searches, answering none. On a page of nothing else it is left out.
     """
     trail = trail or Trail()
     end, lead_start = 0, 0
@@ -74,7 +74,7 @@ def outlined(
             and after.level <= heading.level
             and not any(map(str.strip, lines[heading.end : after.start]))
         ):
-            if not trail.titles and not any(map(str.strip, lines[end : heading.start])):
+            if after is last and not trail.titles and not "".join(lines[: heading.start]).strip():
                 end = heading.end
             continue
         lead = lines[lead_start:end]
