@@ -7,13 +7,14 @@ import json
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
-from subprocess import run
+from subprocess import PIPE, run
 from time import monotonic
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from typer.testing import CliRunner
 
+from tests.forked import Process
 from tests.servers.fixtures import VARIABLE
 from tests.servers.postgres import Hanging
 from tests.shared.conftest import wait_until
@@ -41,6 +42,20 @@ def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchone() == (0,)
     database.close()
+
+
+def test_of_migrations_at_once_one_makes_the_tables(
+    postgres_url: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres_url)
+    (home / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
+    words = [sys.executable, "-m", "unified_flow", "shared", "migrate", "--json", "--home", home]
+    processes = [Process(words, stdout=PIPE, stderr=PIPE, text=True) for _ in range(3)]
+    ended = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    assert [code for *_, code in ended] == [0, 0, 0], ended
+    told = [json.loads(out) for out, *_ in ended]
+    assert len({each["now"] for each in told}) == 1
+    assert sum(each["before"] is None for each in told) == 1
 
 
 def test_a_url_may_name_several_servers_and_options(postgres_url: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from contextlib import closing
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +18,7 @@ from interventions.home import lock_file
 from interventions.queue import queue_at
 from interventions.storage.lock import FairLock
 from tests.answers import COMPLETE, scripted_flow
-from tests.forked import REPOSITORY
+from tests.forked import REPOSITORY, Process
 from tests.servers.fixtures import VARIABLE
 from tests.shared.test_queue import request
 from unified_flow.cli.app import app
@@ -102,6 +104,16 @@ def test_a_second_time_nothing_is_taken_over(source: Path, shared_home: Path) ->
     assert again["parts"] == first["parts"]
     assert queue_at(shared_home).find("last")["resolution"] == "done"
     assert queue_at(shared_home).health()["accepted"] == 3
+
+
+def test_of_two_at_once_one_takes_over(source: Path, shared_home: Path) -> None:
+    words = ["shared", "import", str(source), "--json", "--home", str(shared_home)]
+    command = [sys.executable, "-m", "unified_flow", *words]
+    processes = [Process(command, stdout=PIPE, stderr=PIPE, text=True) for _ in range(2)]
+    ended = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    assert 0 in [code for *_, code in ended], ended
+    assert queue_at(shared_home).health()["accepted"] == 3
+    assert take_over(source, shared_home)[1]["earlier"]
 
 
 def test_a_database_in_use_and_a_home_in_use_are_refused(source: Path, shared_home: Path) -> None:

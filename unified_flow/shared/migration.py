@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import sleep
 
 import sqlalchemy as sa
 from alembic import command
@@ -18,14 +19,17 @@ from unified_flow.shared.workflows import make_tables, plain_errors
 MIGRATIONS = Path(__file__).parent / "migrations"
 VERSION_TABLE = "shared_version"
 _LOCK = 7_166_452
+_POLL_S = 0.1
 
 
 def migrate(database: Database) -> tuple[str | None, str]:
     """Bring the tables to the newest form, one process at a time; from which revision to which.
     Raises ConfigError for tables of a newer version, and DatabaseAwayError."""
-    before, newest = revisions(database)
     with database.connect() as session:  # the end of the session ends its lock
-        session.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        # A statement that waits would hold up the indexes, which DBOS makes concurrently.
+        while session.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
+            sleep(_POLL_S)
+        before, newest = revisions(database)
         config = _config()
         with plain_errors(database), engine_of(database).begin() as connection:
             config.attributes["connection"] = connection
