@@ -77,7 +77,7 @@ class Workers(Dispatcher):
         text = TextReceiver()
         with self._news_of(turn_id) as news:
             while True:
-                earlier = not known  # runs, too
+                has_earlier_runs = not known
                 try:
                     events, known, live = await self._store.read_on(turn_id, known)
                 except DatabaseAwayError:
@@ -85,7 +85,7 @@ class Workers(Dispatcher):
                     continue
                 for event in events:
                     await ledger.took(event)
-                    if ends_run(event) and not earlier:
+                    if ends_run(event) and not has_earlier_runs:
                         return
                 if not live:
                     return

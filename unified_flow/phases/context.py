@@ -24,7 +24,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class ModelInputs(TypedDict, total=False):
-    """What a model is shown that is no section yet, by the name of its place in `Sections`."""
+    """What a model is shown beside or in place of the sections, by the names in `Sections`."""
 
     history: tuple[PriorTurn, ...]
     tools: tuple[ToolDescription, ...]

@@ -44,7 +44,7 @@ _AGREES = 0.6  # from where on a heading counts
 _FACTS = frozenset({"person", "time", "place", "number"})
 
 
-@lru_cache(maxsize=32)  # the phases of a turn ask the same
+@lru_cache(maxsize=32)  # asked again if a small model abstains
 def quotes_for(
     question: str,
     passages: tuple[Passage, ...],
@@ -77,7 +77,7 @@ def likeliest(question: str, passages: tuple[Passage, ...], most: int) -> list[s
     return [each.sentence.text for each in _ranked(question, passages)[:most]]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32)  # for the quotes, and for what is marked for a small model
 def _ranked(question: str, passages: tuple[Passage, ...]) -> Sequence[RankedSentence]:
     language = language_of_passages(passages)
     return rank(parse_question(question, language), excerpts_of(passages, language))
