@@ -83,6 +83,15 @@ def test_sentences_that_rules_would_not_quote_are_marked_if_they_may_hold_the_an
     assert f"<mark>{repeats}</mark> <mark>{answers}</mark>" in user(voice)
 
 
+def test_marks_do_not_lie_within_one_another(home: Path, docs: Path) -> None:
+    """A file that is read is quoted as a whole, and the search for the rest quotes a part of it."""
+    (docs / "bus.md").write_text(f"# Topic\n\n{TOPIC}\n")
+    _, voice = small(home, docs, f"Read {docs.name}/bus.md and what is a topic?", GOOD)
+    passages = user(voice).partition("</section>")[0]
+    assert f"<mark># Topic\n\n{TOPIC}</mark>" in passages
+    assert f'heading="Topic">\n<mark>{TOPIC}</mark>' in passages
+
+
 def test_a_small_model_is_not_shown_passages_that_are_far_off(home: Path, docs: Path) -> None:
     """It took its answer from them, too."""
     question = "Is a topic a named bus or a river village over which nodes exchange messages?"

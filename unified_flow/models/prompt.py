@@ -222,8 +222,9 @@ def _call(result: ToolResult) -> str:
 
 def _document(shown: ShownPassage, marked: Sequence[str]) -> str:
     text = _data(shown.text)
-    for sentence in map(_data, marked):
-        text = text.replace(sentence, f"<mark>{sentence}</mark>")
+    if marked:  # of two that hold the same words, the longer one
+        sentences = sorted(map(_data, marked), key=len, reverse=True)
+        text = re.sub("|".join(map(re.escape, sentences)), r"<mark>\g<0></mark>", text)
     heading = f" heading={_data(_json(shown.heading))}" if shown.heading else ""
     source = _data(_json(shown.source))
     return f'<document number="{shown.number}" source={source}{heading}>\n{text}\n</document>'

@@ -110,7 +110,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
 
 def _searches(query: str, sections: Sections) -> Iterator[tuple[str, tuple[Passage, ...], int]]:
     """The parts of the question that were searched for, each with the passages found for it, and
-    how many sentences it gets."""
+    how many quotes it gets."""
     resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     parts = questions_in(question_about_pages(resolved))
     for number, part in enumerate(parts, 1):
@@ -216,11 +216,10 @@ def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | Non
     draft = extract(question, sections)
     if draft.abstained:
         return None
-    marked = [each.quote for each in draft.citations]
-    for part, passages, most in _searches(question, sections):
-        likely = likeliest(part, passages, most)
-        marked += [each for each in likely if not any(each in quote for quote in marked)]
-    return tuple(marked)
+    found = [each.quote for each in draft.citations]
+    for part, passages, _ in _searches(question, sections):
+        found += likeliest(part, passages)
+    return tuple(dict.fromkeys(found))
 
 
 def without_far(sections: Sections) -> Sections:

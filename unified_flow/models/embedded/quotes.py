@@ -72,9 +72,9 @@ def quotes_for(
     return tuple(quotes)
 
 
-def likeliest(question: str, passages: tuple[Passage, ...], most: int) -> list[str]:
-    """The `most` sentences that most probably hold the answer, in whatever passage they stand."""
-    return [each.sentence.text for each in _ranked(question, passages)[:most]]
+def likeliest(question: str, passages: tuple[Passage, ...]) -> list[str]:
+    """The sentences that most probably hold the answer, in whatever passage they stand."""
+    return [each.sentence.text for each in _ranked(question, passages)[:MOST]]
 
 
 @lru_cache(maxsize=32)  # for the quotes, and for what is marked for a small model
