@@ -55,7 +55,7 @@ async def follow(
             last = found
             if changed:
                 show(found)
-            rest_s = max(_REST_S * changed, min(took_s * _REST_FACTOR, _LONGEST_REST_S))
+            rest_s = max(_REST_S if changed else 0, min(took_s * _REST_FACTOR, _LONGEST_REST_S))
             await asyncio.sleep(max(pause_s, rest_s))
     finally:
         thread.shutdown(wait=False)
