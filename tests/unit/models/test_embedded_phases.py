@@ -370,13 +370,16 @@ def test_a_wish_for_more_is_no_question_of_its_own() -> None:
         "What is between them?",
         "Was she born in Paris?",
         "Hi there! Why is it slow?",
+        "Thanks. Can I change it?",
     ],
 )
 def test_what_the_question_does_not_name_is_missing(question: str) -> None:
     assert analyze(question, Sections()).reference_resolution.status == "failed"
 
 
-@pytest.mark.parametrize("question", ["Does it work on FreeBSD?", "Can it read `setup.cfg`?"])
+@pytest.mark.parametrize(
+    "question", ["Does it work on FreeBSD?", "Can it read `setup.cfg`?", "Is it for Go?"]
+)
 def test_it_of_a_first_question_that_names_something_is_what_the_documents_are_about(
     question: str,
 ) -> None:

@@ -221,10 +221,11 @@ def topic_of(question: str, lexicon: Lexicon) -> str | None:
 def names_of(text: str) -> list[str]:
     """Runs of capitalised words that do not open a sentence alone."""
     runs = re.findall(r"(?:[A-ZÅÄÖÉÈ][\w'’-]*\s+)*[A-ZÅÄÖÉÈ][\w'’-]*", text)  # noqa: RUF001
-    opening = re.match(r"\W*(\w+)", text)
-    first = opening.group(1) if opening else ""
+    openings = re.findall(r"(?:\A|[.?!]\s)\W*(\w+)", text)
+    first = openings[0] if openings else ""
     runs = [run if terms(first) else run.removeprefix(f"{first} ") for run in runs]  # "Can I"
-    return [run for run in runs if run not in (first, "I") and terms(run)]
+    runs = [run for run in runs if run not in (first, "I")]
+    return [run for run in runs if terms(run) or run.split()[0] not in openings]
 
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
