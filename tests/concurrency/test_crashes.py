@@ -178,4 +178,4 @@ def test_lines_that_are_missing_moved_or_doubled_are_damage_or_still_a_turn(
             written.load()
         except RetrievalError:
             refused += 1
-    assert refused > 1
+    assert refused
