@@ -50,6 +50,20 @@ def test_a_young_row_counts_its_seconds() -> None:
     ]
 
 
+def test_closed_rows_follow_a_change_a_mark_and_the_time() -> None:
+    """A row is made anew only when its entry has another version."""
+    old = _closed(1, timedelta(hours=2))
+    again = complete({**old, "version": old["version"] + 1, "resolution": "a typo"})
+    tab = HistoryTab(TriageModel(Snapshot(NOW)))
+    tab.feed = Feed("history", single([old]))
+    first = tab.rows(NOW)
+    tab.toggle_marks(first[0].entries)
+    mark, age, *rest = tab.rows(NOW + timedelta(hours=1))[0].cells
+    assert (mark.text, age.text, tuple(rest)) == ("✓", "3h", first[0].cells[2:])
+    tab.feed = Feed("history", single([again]))
+    assert tab.rows(NOW)[0].cells[-1].text == "a typo"
+
+
 def test_of_a_long_past_the_latest_are_rows_and_the_filter_finds_all() -> None:
     past = [_closed(n, timedelta(hours=n + 1)) for n in range(600)]
     tab = HistoryTab(TriageModel(Snapshot(NOW)))
