@@ -259,7 +259,7 @@ class PostgresLease(ReportingLease):
                 raise
             self._delete()
             if row is None:
-                raise QueueFullError("its turn is cancelled just now", hint="ask it again") from exc
+                raise QueueFullError("its turn is being cancelled", hint="ask it again") from exc
             self.run = row[1]
             return int(row[0])
         self.let_go()
