@@ -92,19 +92,6 @@ def test_marks_do_not_lie_within_one_another(home: Path, docs: Path) -> None:
     assert f'heading="Topic">\n<mark>{TOPIC}</mark>' in passages
 
 
-def test_a_small_model_is_not_shown_passages_that_are_far_off(home: Path, docs: Path) -> None:
-    """It took its answer from them, too."""
-    question = "Is a topic a named bus or a river village over which nodes exchange messages?"
-    for number in range(4):
-        (docs / f"far{number}.txt").write_text(
-            f"Over the river lies village {number} with its mill.\n"
-        )
-    turn, voice = small(home, docs, question, GOOD)
-    assert any("mill" in claim.claim for r in turn.sections.coordinator for claim in r.claims)
-    assert TOPIC in user(voice)
-    assert "mill" not in user(voice)
-
-
 def test_a_large_model_does_every_phase_and_sees_unmarked_passages(home: Path, docs: Path) -> None:
     turn, model = asked(home, docs, QUESTION, "auto", script(synthesis=GOOD))
     assert turn.status == "answered"

@@ -30,7 +30,6 @@ class ModelInputs(TypedDict, total=False):
     tools: tuple[ToolDescription, ...]
     context_gatherer: GatheredContext
     evidence: tuple[str, ...]
-    coordinator: tuple[ToolResult, ...]
 
 
 class PhaseContext(Protocol):

@@ -17,7 +17,7 @@ SEVERITY = "high"
 
 async def run(turn: Turn, context: PhaseContext) -> Draft:
     # Late, because grounding loads the rules of the embedded model.
-    from unified_flow.models.embedded.extraction import found_nothing, likely_sentences, without_far
+    from unified_flow.models.embedded.extraction import found_nothing, likely_sentences
     from unified_flow.phases.grounding.citations import cited
 
     if context.by_rules:
@@ -26,11 +26,8 @@ async def run(turn: Turn, context: PhaseContext) -> Draft:
     marked = likely_sentences(turn.question, turn.sections) if context.is_small else ()
     if marked is None or found_nothing(turn.sections) or (context.is_small and again):
         return await context.ask(Draft, by_rules=True)
-    shown = without_far(turn.sections) if context.is_small else turn.sections
-    draft = await context.ask(
-        Draft, evidence=marked, coordinator=shown.coordinator, stream="response"
-    )
-    draft = cited(draft, turn.question, shown, context.recipe.head.budgets.get("passages"))
+    draft = await context.ask(Draft, evidence=marked, stream="response")
+    draft = cited(draft, turn.question, turn.sections, context.recipe.head.budgets.get("passages"))
     if context.is_small and draft.abstained:  # too readily, where rules see an answer
         return await context.ask(Draft, by_rules=True)
     return draft

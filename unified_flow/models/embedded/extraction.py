@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from unified_flow.config import tool_names
@@ -28,7 +27,6 @@ from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20
-_NEAR = 0.5  # of the best passage's score, for what a small model is shown
 
 
 def extract(query: str, sections: Sections) -> Draft:
@@ -220,14 +218,3 @@ def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | Non
     for part, passages, _ in _searches(question, sections):
         found += likeliest(part, passages)
     return tuple(dict.fromkeys(found))
-
-
-def without_far(sections: Sections) -> Sections:
-    """With the passages of each search that score at least half as much as its best: what stands in
-    others, a small model takes for an answer, too."""
-    results = []
-    for each in sections.coordinator:
-        near = [c for c in each.claims if c.confidence >= _NEAR * each.claims[0].confidence]
-        searched = each.tool in SEARCHES
-        results.append(each.model_copy(update={"claims": near}) if searched else each)
-    return replace(sections, coordinator=tuple(results))
