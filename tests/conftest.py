@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,19 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _in_memory(folder: str = "/dev/shm", least_bytes: int = 4_000_000_000) -> None:
+    """Temporary files and databases of this process, of the workers and of all that they start lie
+    in memory where there is room, for on a disk they take a fifth more of the processor."""
+    if "TMPDIR" in os.environ or not os.access(folder, os.W_OK | os.X_OK):
+        return
+    room = os.statvfs(folder)
+    if room.f_bavail * room.f_frsize > least_bytes and not room.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+
+
+_in_memory()
 
 gc.disable()  # collecting thousands of tests makes no garbage
 
