@@ -199,7 +199,7 @@ def planned(*words: str) -> Plan:
     before=st.lists(st.sampled_from(["a", "b", "c"]), max_size=3),
     after=st.lists(st.sampled_from(["a", "b", "c", "look"]), min_size=1, max_size=4),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_an_edited_plan_repeats_no_finished_write(before: list[str], after: list[str]) -> None:
     """Wherever the edited plan makes the request: one before it, another order, less of them."""
     with tempfile.TemporaryDirectory() as folder:

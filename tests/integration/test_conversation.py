@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from interventions import InterventionQueue
+from tests import in_process
 from tests.answers import ANALYSIS, QUESTION, scripted_flow
-from tests.cli.test_ask import run
 from unified_flow import UnifiedFlow
 from unified_flow.errors import InputError
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.turn import Turn
 
 EARLIER = (PriorTurn(turn_id=1, question=QUESTION, answer="A topic is a named bus."),)
+
+run = partial(in_process.run, "unified_flow")
 
 
 def follow_up(flow: UnifiedFlow, question: str) -> Turn:

@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from interventions.storage import jsonl
-from tests import forked
+from tests import forked, in_process
 from tests.answers import (
     ANALYSIS,
     APPROVE,
@@ -63,14 +63,11 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def command(*args: str | Path, home: Path) -> list[str]:
-    words = [sys.executable, "-m", "unified_flow", "eval", *map(str, args)]
-    return [*words, "--home", str(home), "--json"]
+    return ["eval", *map(str, args), "--home", str(home), "--json"]
 
 
 def evaluated(*args: str | Path, home: Path, code: int = 0) -> dict[str, Any]:
-    done = forked.run(
-        command(*args, home=home), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = in_process.run("unified_flow", *command(*args, home=home), home=home)
     assert done.returncode == code, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -136,10 +133,7 @@ def test_documents_of_ones_own(home: Path, docs: Path, tmp_path: Path) -> None:
     assert changed["run"] != first["run"], "another run, whose questions are asked anew"
     assert values(changed)["right"] == 0.0
     both = ["compare", found["run"], first["run"], "--home", str(home)]
-    refused = forked.run(
-        [sys.executable, "-m", "unified_flow", "eval", *both],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    refused = in_process.run("unified_flow", "eval", *both, home=home)
     assert (refused.returncode, "no question in common" in refused.stderr) == (2, True)
 
 
@@ -194,7 +188,8 @@ def test_a_run_that_is_ended_goes_on_where_it_was(
     draft = Draft(response="A topic is a named bus.")
     answering(model_server, synthesis=[draft, draft, hang(), draft])
     args: list[str | Path] = [dataset, *served(model_server), "--name", "killed"]
-    running = forked.Process(command("run", *args, home=home), stderr=subprocess.PIPE, text=True)
+    words = [sys.executable, "-m", "unified_flow", *command("run", *args, home=home)]
+    running = forked.Process(words, stderr=subprocess.PIPE, text=True)
     while sum(request.phase == "synthesis" for request in model_server.requests) < 3:
         assert running.poll() is None, running.stderr and running.stderr.read()
         time.sleep(0.01)
@@ -214,17 +209,13 @@ def test_another_run_does_not_take_a_name_nor_a_run_that_is_going(
     dataset: Path, home: Path
 ) -> None:
     evaluated("run", dataset, "--name", "mine", home=home)
-    done = forked.run(
-        command("run", dataset, "--name", "mine", "--seed", "2", home=home),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    other = command("run", dataset, "--name", "mine", "--seed", "2", home=home)
+    done = in_process.run("unified_flow", *other, home=home)
     assert done.returncode == 2
     assert "the run mine is another one: seed differ" in done.stderr
     with FileLock(home / "shared_state/evaluations/mine/run.lock"):
-        done = forked.run(
-            command("run", dataset, "--name", "mine", home=home),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        same = command("run", dataset, "--name", "mine", home=home)
+        done = in_process.run("unified_flow", *same, home=home)
     assert (done.returncode, "somebody runs mine now" in done.stderr) == (2, True)
 
 
@@ -256,7 +247,7 @@ def test_recipes_are_looked_at_before_the_first_question(
     (recipes / "synthesis.md").write_text("+++\nrole = nobody\n+++\nSay it with care.\n")
     for named, said in ((recipes, "synthesis.md"), (tmp_path / "none", "none")):
         words = command("run", dataset, *served(model_server), "--recipes", named, home=home)
-        done = forked.run(words, capture_output=True, text=True, check=False)
+        done = in_process.run("unified_flow", *words, home=home)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert model_server.requests == []
 
@@ -296,7 +287,7 @@ def test_runs_are_listed_and_shown(dataset: Path, home: Path) -> None:
     (row,) = evaluated("list", home=home)["runs"]
     assert row == {"run": name, "model": "embedded", "answered": 3, "right": 1.0}
     words = command("show", name, "--wrong", home=home)[:-1]
-    shown = forked.run(words, capture_output=True, text=True, check=True).stdout
+    shown = in_process.run("unified_flow", *words, home=home).stdout
     assert f"{name}: 3 questions, 0 without an answer; model embedded" in shown
     assert "gold answer in the response" in shown
 
@@ -308,11 +299,9 @@ def test_ten_failures_in_a_row_end_a_run_and_name_their_cause(
     (tmp_path / "own.jsonl").write_text("\n".join(lines) + "\n")
     (home / "unified_flow.toml").write_text("[queue]\nmax_per_error_type = 3\n")
     at = ["--model", "m", "--base-url", refused_url(), "--docs", docs]
+    words = command("run", tmp_path / "own.jsonl", *at, home=home)
     done = forked.run(
-        command("run", tmp_path / "own.jsonl", *at, home=home),
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-m", "unified_flow", *words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert json.loads(done.stdout)["questions"] == 10

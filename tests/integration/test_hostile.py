@@ -7,12 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import forked
+from tests import forked, in_process
 from tests.answers import (
     NOTHING_CLAIMED,
     PROCEED,
@@ -22,12 +23,13 @@ from tests.answers import (
     scripted_flow,
     served_flow,
 )
-from tests.cli.test_ask import run
 from tests.servers.model_server import ModelServer, answer, status
 from unified_flow.errors import InputError
 from unified_flow.phases.errors import PhaseError, ReflectionError
 
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+run = partial(in_process.run, "unified_flow")
 
 
 def _everything_written(home: Path, *, journals: bool) -> bytes:

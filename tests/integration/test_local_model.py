@@ -97,21 +97,9 @@ def test_it_listens_on_loopback_for_its_key_alone(running: LocalServer) -> None:
     assert running.start() == address, "one server for all"
 
 
-def test_it_answers_what_fits_the_schema_and_ends_with_the_model(home: Path) -> None:
-    async def ask() -> tuple[str, int]:
-        model = local_model(home)
-        reply = await model.complete(CALL)
-        pid = model.pid
-        await model.aclose()
-        assert pid is not None
-        return reply.text, pid
+def test_a_killed_server_is_said_and_started_again_and_ends_with_the_model(home: Path) -> None:
+    """What it answers then fits the schema."""
 
-    text, pid = asyncio.run(ask())
-    assert Word.model_validate_json(text)
-    assert not alive(pid)
-
-
-def test_a_killed_server_is_said_and_started_again(home: Path) -> None:
     async def ask() -> None:
         model = local_model(home)
         slow = CALL.__class__(**{**vars(CALL), "max_tokens": 400, "output": Sentence})
@@ -123,8 +111,11 @@ def test_a_killed_server_is_said_and_started_again(home: Path) -> None:
         os.kill(model.pid, signal.SIGKILL)
         with pytest.raises(LocalModelError, match="signal 9"):
             await task
-        assert (await model.complete(CALL)).text
+        assert Word.model_validate_json((await model.complete(CALL)).text)
+        pid = model.pid
+        assert pid is not None
         await model.aclose()
+        assert not alive(pid)
 
     asyncio.run(ask())
 

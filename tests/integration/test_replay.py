@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from interventions.entry import short_id
-from tests import forked
+from tests import forked, in_process
 from tests.answers import (
     APPROVE,
     COMPLETE,
@@ -256,13 +256,7 @@ def test_another_result_is_another_result(home: Path, docs: Path) -> None:
 
 
 def cli(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return forked.run(
-        [sys.executable, "-m", *map(str, words)],
-        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return in_process.run(*words, home=home)
 
 
 def test_on_the_command_line(home: Path, docs: Path, model_server: ModelServer) -> None:

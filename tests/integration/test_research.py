@@ -6,13 +6,14 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import in_process
 from tests.answers import COMPLETE, journal_lines, open_entries, scripted_flow
-from tests.cli.test_ask import run
 from tests.servers import web_server as site
 from tests.servers.web_server import WebServer
 from unified_flow.flow import UnifiedFlow
@@ -28,6 +29,8 @@ ROBOTS = (
     "Services must return quickly.</p></main>"
 )
 SECRET = "the moon is made of basalt 7731"
+
+run = partial(in_process.run, "unified_flow")
 
 
 def configure(home: Path, server: WebServer, *, allow: str = "internet.research") -> None:

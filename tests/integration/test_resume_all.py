@@ -21,7 +21,7 @@ import pytest
 from interventions import InterventionQueue
 from interventions.retry import retries
 from interventions.retry.retries import waiting_turns
-from tests import forked
+from tests import forked, in_process
 from tests.answers import (
     COMPLETE,
     QUESTION,
@@ -59,21 +59,14 @@ def failed(home: Path, docs: Path, model_server: ModelServer) -> str:
 
 
 def retry(home: Path, name: str, code: int) -> dict[str, Any]:
-    done = forked.run(
-        [sys.executable, "-m", "interventions", "retry", name, "--all", "--json"],
-        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_process.run("interventions", "retry", name, "--all", "--json", home=home)
     assert done.returncode == code, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def refused(home: Path, name: str) -> str:
-    words = [sys.executable, "-m", "interventions", "retry", name, "--all", "--home", str(home)]
-    done = forked.run(words, capture_output=True, text=True, check=False)
+    done = in_process.run("interventions", "retry", name, "--all", home=home)
     assert done.returncode == 5
     return done.stderr
 
@@ -90,12 +83,7 @@ def statuses(home: Path) -> list[str]:
 
 def test_an_entry_knows_every_turn_that_it_blocks(home: Path, failed: str) -> None:
     (counting,) = (entry for entry in open_entries(home) if entry.get("turns"))
-    shown = forked.run(
-        [sys.executable, "-m", "interventions", "show", counting["id"], "--home", str(home)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    shown = in_process.run("interventions", "show", counting["id"], home=home)
     assert f"it blocks turns {counting['turns'][0]} to {TURNS} too" in shown.stdout
     queue = InterventionQueue(home)
     turns = waiting_turns(queue.find(failed), queue.entries())

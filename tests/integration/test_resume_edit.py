@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
+from tests import in_process
 from tests.answers import (
     QUESTION,
     every_phase_by_model,
@@ -35,19 +34,8 @@ Ran = subprocess.CompletedProcess[str]
 def cli(
     home: Path, *words: str | Path, editor: Path | None = None, module: str = "unified_flow"
 ) -> Ran:
-    env = {**os.environ, "UNIFIED_FLOW_HOME": str(home)}
-    env.pop("VISUAL", None)
-    env.pop("EDITOR", None)
-    if editor is not None:
-        env["EDITOR"] = f"{sys.executable} {editor}"
-    return forked.run(
-        [sys.executable, "-m", module, *map(str, words)],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    edit = None if editor is None else f"{sys.executable} {editor}"
+    return in_process.run(module, *words, home=home, VISUAL=None, EDITOR=edit)
 
 
 @pytest.fixture
@@ -159,16 +147,8 @@ def test_a_question_that_is_no_text_is_refused(question: str) -> None:
 
 @pytest.mark.usefixtures("failed")
 def test_an_editor_that_cannot_be_named_is_told(home: Path) -> None:
-    env = {**os.environ, "UNIFIED_FLOW_HOME": str(home), "EDITOR": "'unclosed"}
-    env.pop("VISUAL", None)
-    done = forked.run(
-        [sys.executable, "-m", "unified_flow", "resume", "1", "--edit"],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    editor = {"VISUAL": None, "EDITOR": "'unclosed"}
+    done = in_process.run("unified_flow", "resume", "1", "--edit", home=home, **editor)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "the editor cannot be started" in done.stderr
 

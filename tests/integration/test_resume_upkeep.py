@@ -24,7 +24,7 @@ from interventions.errors import StorageError
 from interventions.home import lock_file
 from interventions.recovery import recover
 from interventions.storage.lock import FairLock
-from tests import forked
+from tests import forked, in_process
 from tests.answers import QUESTION, Turns, open_entries, script, scripted_flow
 from tests.servers.model_server import ModelServer, status
 from unified_flow.cli import turn_screen
@@ -53,13 +53,7 @@ def ask(home: Path, docs: Path, **over: Any) -> None:
 def cli(
     home: Path, *words: str | Path, code: int = 0, columns: int = 100
 ) -> subprocess.CompletedProcess[str]:
-    done = forked.run(
-        [sys.executable, "-m", *map(str, words)],
-        env={**os.environ, "UNIFIED_FLOW_HOME": str(home), "COLUMNS": str(columns)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_process.run(*words, home=home, COLUMNS=str(columns))
     assert done.returncode == code, (done.stdout, done.stderr)
     return done
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from interventions import InterventionQueue
-from tests import forked
+from tests import in_process
 from tests.answers import (
     COMPLETE,
     DRAFT,
@@ -40,14 +38,7 @@ COMMANDS = {
 
 
 def cli(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    return forked.run(
-        [sys.executable, "-m", *map(str, words)],
-        env={**os.environ, "UNIFIED_FLOW_HOME": str(home)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return in_process.run(*words, home=home)
 
 
 def command(home: Path, how: str, entry: Entry, *words: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests import forked
+from tests import in_process
 from tests.answers import (
     COMPLETE,
     NOTHING_CLAIMED,
@@ -58,14 +57,7 @@ def plan(tool: str, **args: Any) -> Plan:
 
 
 def run(command: str, *args: object, home: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return forked.run(
-        [BIN / command, *map(str, args), "--home", str(home)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **env},
-        check=False,
-    )
+    return in_process.run(command, *map(str, args), home=home, **env)
 
 
 @pytest.fixture
@@ -178,9 +170,9 @@ def test_a_tool_may_be_allowed_beforehand_and_a_resume_knows_the_flags(
     target = tmp_path / "target"
     other = tmp_path / "elsewhere.py"
     other.write_text(
-        "from unified_flow.tools.functions import tool\n"
+        "from pathlib import Path\nfrom unified_flow.tools.functions import tool\n"
         "@tool(access='network')\n"
-        "def again(path: str) -> str:\n    return open(path).read()\n"
+        "def again(path: str) -> str:\n    return Path(path).read_text()\n"
     )
     flags: list[object] = ["--tools", other]
     if by == "flag":

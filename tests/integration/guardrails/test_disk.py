@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import forked
 from tests.answers import DRAFT, open_entries
 from tests.integration.guardrails.conversing import (
     Waits,
@@ -137,7 +137,7 @@ asyncio.run(ask())
 def test_a_disk_that_is_full_costs_no_silence(home: Path, rules: GuardrailStore) -> None:
     """Before the turn has begun, and in the middle of it: a bounded file size is as good."""
     flag(rules, flagged_keywords=["spam"])
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-c", FULL_DISK, str(home)], capture_output=True, text=True, check=True
     )
     said = [json.loads(line) for line in done.stdout.splitlines()]
