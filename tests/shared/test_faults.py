@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from interventions.queue import queue_at
+from tests import forked
 from tests.answers import COMPLETE, DRAFT, PROCEED, QUESTION
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
@@ -115,6 +117,19 @@ def test_a_worker_that_dies_between_the_put_and_its_line_leaves_neither(
     (entry,) = queue_at(served_home).entries()
     assert entry["occurrences"] == 1
     assert of_turn(served_home).count("phase_failed") == 1
+
+
+def test_who_dies_before_the_first_line_leaves_no_turn(
+    client: UnifiedFlow, start_worker: StartWorker, served_home: Path, database: Database
+) -> None:
+    """Its message, sent again, is the only turn."""
+    words = [sys.executable, "-c", DIE_AFTER_NUMBER, "ask", "--home", str(served_home), QUESTION]
+    assert forked.run(words, timeout=LIMIT_S).returncode == -signal.SIGKILL
+    assert database.row("SELECT count(*) FROM turns") == (0,)
+    start_worker()
+    turn = asyncio.run(within(client.process("s", QUESTION, request_id="r")))
+    assert (turn.turn_id, turn.status) == (2, "answered")
+    assert database.rows("SELECT turn_id, status FROM turns") == [(2, "answered")]
 
 
 def test_a_frozen_worker_is_fenced(
@@ -404,6 +419,17 @@ put = L._put
 def then_die(self, *given):
     put(self, *given); die()
 L._put = then_die
+"""
+    + MAIN
+)
+DIE_AFTER_NUMBER = (
+    DIE
+    + """
+from unified_flow.shared.turn_store import PostgresTurnStore as S
+create = S.create
+async def then_die(self):
+    await create(self); die()
+S.create = then_die
 """
     + MAIN
 )

@@ -41,6 +41,11 @@ TURN_LOCK = 1 << 48  # and the turn's number
 CHANNEL = "turns"
 BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
+# In one transaction with the first line. Sent again, for its answer was lost, it finds its own row.
+_NEW = """
+    INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s)
+    ON CONFLICT (turn_id) DO NOTHING
+"""
 # Nothing, if another has the turn, or has added lines.
 _MINE = "turn_id = %(turn_id)s AND lines = %(lines)s AND worker_id = %(holder)s"
 _ADD = """
@@ -138,12 +143,12 @@ class PostgresLease(ReportingLease):
     database: Database
     locks: LockSession
     max_queued: int | None
-    lines: int
-    live: bool
-    run: int
-    streamed: bool
-    followed: bool
-    queued: bool
+    lines: int = 0
+    live: bool = False
+    run: int = 0
+    streamed: bool = False
+    followed: bool = False
+    queued: bool = False
     _waiting: list[tuple[AnyEvent, bytes]] = field(default_factory=list)
     _begins: bool = False  # what waits is the beginning of a run that is to be queued
     _state: Literal["held", "dispatched", "released"] = "held"
@@ -200,10 +205,14 @@ class PostgresLease(ReportingLease):
         self._waiting.clear()
 
     def _send(self, query: str, **values: object) -> None:
-        with self.database.connection() as connection:
-            row = connection.execute(query.encode(), self._values() | values).fetchone()
-        if row is None and not self._is_written():
-            raise self._lost()
+        begun = self.database.connection if self.lines else self.database.transaction
+        with begun() as connection, joining(connection):
+            values |= self._values()
+            if not self.lines:
+                connection.execute(_NEW, values)
+            row = connection.execute(query.encode(), values).fetchone()
+            if row is None and not self._is_written():
+                raise self._lost()
 
     def _is_written(self) -> bool:
         """Whether what waits was written just before the connection was lost."""
@@ -243,7 +252,7 @@ class PostgresLease(ReportingLease):
     def _dispatch(self, streamed: bool) -> int:
         assert self.max_queued is not None
         if not self.lines and self.database.row(_IS_FULL, most=self.max_queued)[0]:
-            self._delete()
+            self.let_go()
             raise QueueFullError(
                 f"{self.max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
@@ -257,7 +266,7 @@ class PostgresLease(ReportingLease):
                 return self._dispatch(streamed)
             if row is None and message is None:
                 raise
-            self._delete()
+            self.let_go()
             if row is None:
                 raise QueueFullError("its turn is being cancelled", hint="ask it again") from exc
             self.run = row[1]

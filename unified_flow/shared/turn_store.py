@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -25,13 +24,8 @@ LETS_GO_S = 1.0  # who has ended a run
 
 _QUEUED = "(live AND status = 'queued')"
 _STOOD = f"RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
-# Sent again, for its answer was lost, it finds its own row.
-_NEW = f"""
-    INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s)
-    ON CONFLICT (turn_id) DO UPDATE SET worker_id = EXCLUDED.worker_id {_STOOD}
-"""
 _TAKE = f"UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s {_STOOD}"
-_LOCKED = f"""{TURN_LOCK} + turn_id IN (
+_LOCKED = f"""{TURN_LOCK} + %(turn_id)s IN (
     SELECT classid::bigint << 32 | objid::bigint
     FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
     WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
@@ -62,8 +56,10 @@ class PostgresTurnStore(TurnStore):
         return bool(row and row[0])
 
     async def create(self) -> TurnLease:
-        row = await self._row("SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))")
-        return await in_thread(self._leased, row[0], _NEW)
+        """There is no row of it before its first line."""
+        (turn_id,) = await self._row("SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))")
+        await in_thread(self._lock, turn_id)
+        return PostgresLease(turn_id, self.database, self._locks, self.max_queued)
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also one that no worker has yet: it is taken from the queue."""
@@ -102,17 +98,19 @@ class PostgresTurnStore(TurnStore):
             break
         return None
 
-    def _leased(self, turn_id: int, query: str = _TAKE) -> PostgresLease:
-        """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
-        key = TURN_LOCK + turn_id
-        if not self.database.waiting(partial(self._locks.try_lock, key)):
+    def _lock(self, turn_id: int) -> None:
+        if not self.database.waiting(partial(self._locks.try_lock, TURN_LOCK + turn_id)):
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
+
+    def _leased(self, turn_id: int) -> PostgresLease:
+        """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
+        self._lock(turn_id)
         row = None
         try:
-            row = self.database.row(query, turn_id=turn_id, holder=self.database.program)
+            row = self.database.row(_TAKE, turn_id=turn_id, holder=self.database.program)
         finally:
             if row is None:
-                self._locks.unlock(key)
+                self._locks.unlock(TURN_LOCK + turn_id)
         if row is None:
             raise self._unknown(turn_id)
         return PostgresLease(turn_id, self.database, self._locks, self.max_queued, *row)
@@ -190,8 +188,7 @@ class PostgresTurnStore(TurnStore):
 
     async def _marks(self, some: str, **values: object) -> dict[int, TurnMark]:
         query = (
-            "SELECT turn_id, nullif(lines, 0),"
-            " (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
+            "SELECT turn_id, lines, (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
             f" FROM turns WHERE {some} ORDER BY turn_id"
         )
         return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query, **values)}
@@ -205,18 +202,11 @@ class PostgresTurnStore(TurnStore):
 
     async def is_held(self, turn_id: int) -> bool:
         """Also while it waits for a worker, or for another one."""
-        return await self._is(f"live OR {_LOCKED}", turn_id)
+        live = "EXISTS (SELECT FROM turns WHERE turn_id = %(turn_id)s AND live)"
+        return bool((await self._row(f"SELECT {live} OR {_LOCKED}", turn_id=turn_id))[0])
 
     async def is_queued(self, turn_id: int) -> bool:
         return await self._is(_QUEUED, turn_id)
-
-    async def sweep(self, before: datetime | None) -> None:
-        query = (
-            "DELETE FROM turns WHERE lines = 0 AND changed_at < %(before)s"
-            f" AND NOT {_LOCKED} RETURNING 1"
-        )
-        if before is not None:
-            await self._rows(query, before=before)
 
     async def leave(self, turn_id: int, run: int) -> bool:
         """One follower of the run less, and never two: it is tried once. Whether it is live and

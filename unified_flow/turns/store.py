@@ -176,4 +176,4 @@ class TurnStore(Protocol):
     async def sweep(self, before: datetime | None) -> None:
         """Remove what processes that died have left half begun (before `before`) or half
         removed."""
-        ...
+        return
