@@ -27,6 +27,7 @@ from unified_flow.phases.errors import CoordinatorError, PhaseError, SynthesisEr
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
 from unified_flow.shared.database import Database
+from unified_flow.shared.presence import SILENT_S
 from unified_flow.stores import turn_store
 from unified_flow.turns.results import Plan, ToolRequest
 from unified_flow.turns.turn import Turn
@@ -348,6 +349,34 @@ def test_a_turn_that_no_worker_can_read_is_told_once(
     assert (entry["phase"], entry["severity"]) == ("unknown", "critical")
 
 
+def test_clocks_that_differ_by_minutes_change_nothing(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """Of two workers one is ahead and one behind, and so are those who snooze and resolve."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    first = start_worker(code=CLOCK, MINUTES="7")
+    asked = asking()
+    gate.wait_for_one()
+    start_worker(code=CLOCK, MINUTES="-7")
+    looked = "SELECT count(*) = 2 AND bool_and(seen_at > started_at + interval '2 s') FROM workers"
+    assert wait_until(database, looked)
+    assert database.rows("SELECT worker_id FROM workers WHERE reaped_at IS NOT NULL") == []
+    assert "turn_taken_over" not in of_turn(served_home)[2:]
+    first.kill()
+    killed_at = monotonic()
+    gate.wait_for_one()
+    assert monotonic() - killed_at < SILENT_S
+    gate.open.set()
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 1)
+    assert set(completed(served_home).values()) == {1}
+
+
 def test_a_write_that_had_begun_is_asked_about(
     asking: Asking,
     start_worker: StartWorker,
@@ -406,6 +435,15 @@ for module in (events, lines, presence, turn_lease, turn_store, workflows):
     module.VERSION = 5
 lines.UPCASTERS[4] = lambda record: record
 worker.TurnTakenOver = functools.partial(worker.TurnTakenOver, version=5)
+from unified_flow.__main__ import main
+main()
+"""
+CLOCK = """
+import os
+from datetime import UTC, datetime, timedelta
+from freezegun import freeze_time
+moved = datetime.now(UTC) + timedelta(minutes=float(os.environ["MINUTES"]))
+freeze_time(moved, tick=True, real_asyncio=True).start()
 from unified_flow.__main__ import main
 main()
 """
