@@ -129,7 +129,7 @@ def zip_bomb(path: Path, mebibytes: int) -> Path:
     """A Word document, as its name and parts have it, that unpacks to nothing but zeros."""
     buffer = io.BytesIO()
     with (
-        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("word/document.xml", "w", force_zip64=True) as entry,
     ):
         for _ in range(mebibytes):

@@ -62,7 +62,7 @@ def _done(turn: Turn, phase: str, output: object) -> Turn:
     verdicts=st.lists(st.sampled_from(["APPROVE", "REVISE", "RETRY"]), max_size=40),
     limits=st.builds(Limits, planning_loop=st.integers(1, 5), retry=st.integers(0, 3)),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_every_turn_comes_to_an_end(
     plans: list[object], verdicts: list[str], limits: Limits
 ) -> None:

@@ -198,13 +198,13 @@ def _database(database_url: str) -> Iterator[None]:
         yield
 
 
-machine_settings = settings(max_examples=60 * LONG, stateful_step_count=30, deadline=None)
+machine_settings = settings(max_examples=30 * LONG, stateful_step_count=30, deadline=None)
 TestMemory = QueueMachine.TestCase
 TestMemory.settings = machine_settings
 TestFile = FileQueueMachine.TestCase
-TestFile.settings = settings(max_examples=15 * LONG, stateful_step_count=25, deadline=None)
+TestFile.settings = settings(max_examples=8 * LONG, stateful_step_count=25, deadline=None)
 TestPostgres = pytest.mark.usefixtures("_database")(PostgresQueueMachine.TestCase)
-TestPostgres.settings = settings(max_examples=10 * LONG, stateful_step_count=25, deadline=None)
+TestPostgres.settings = settings(max_examples=6 * LONG, stateful_step_count=25, deadline=None)
 
 ENTRY = complete(
     {
@@ -225,7 +225,7 @@ term = st.builds(
 
 
 @given(st.lists(term | st.text(max_size=12), max_size=5).map(" ".join))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120 * LONG, deadline=None)
 def test_the_query_parser_never_crashes(text: str) -> None:
     try:
         query = parse(text)
@@ -235,7 +235,7 @@ def test_the_query_parser_never_crashes(text: str) -> None:
 
 
 @given(st.text(max_size=30).filter(lambda text: '"' not in text and "\\" not in text))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50 * LONG, deadline=None)
 def test_quoted_text_is_looked_for_as_it_is(text: str) -> None:
     if not text:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tracemalloc
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from interventions.home import (
 from interventions.recovery import recover
 from interventions.storage import jsonl
 from interventions.times import utc_now
+from tests import forked
 
 
 def archive(home: Path, *entries: Mapping[str, object]) -> None:
@@ -98,7 +98,7 @@ def test_the_index_stays_whole_when_another_process_closes_it(
     again = InterventionQueue(home)  # a second connection of this process
     assert len(again.journal()) == len(queue.journal()) == 1
     code = "import sys; from interventions import InterventionQueue as Q; Q(sys.argv[1]).journal()"
-    subprocess.run([sys.executable, "-c", code, str(home)], check=True)
+    forked.run([sys.executable, "-c", code, str(home)], check=True)
     assert history_index(home).with_name(f"{history_index(home).name}-wal").exists()
 
 
@@ -225,7 +225,7 @@ import sqlite3, sys
 from interventions.storage.file_history import _make_anew
 _make_anew(sqlite3.connect(sys.argv[1], isolation_level=None).execute)
 """
-    subprocess.run([sys.executable, "-c", code, str(history_index(home))], check=True)
+    forked.run([sys.executable, "-c", code, str(history_index(home))], check=True)
     assert queue.store.archived_one(closed["id"])
 
 

@@ -311,7 +311,7 @@ def _after(call: Callable[[InterventionQueue, str], None]) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), anything, min_size=1, max_size=4))
-@settings(max_examples=15 * LONG, deadline=None)
+@settings(max_examples=8 * LONG, deadline=None)
 def test_no_request_poisons_it(fields: dict[str, Any]) -> None:
     def call(queue: InterventionQueue, _: str) -> None:
         for put in (
@@ -332,7 +332,7 @@ ABOUT = ("session_id", "turn_id", "type", "severity", "tool", "error_category", 
 @given(
     st.dictionaries(st.sampled_from((*ABOUT, "context")), anything, max_size=4), anything, anything
 )
-@settings(max_examples=20 * LONG, deadline=None)
+@settings(max_examples=10 * LONG, deadline=None)
 def test_no_argument_of_intervene_replaces_the_error_or_loses_the_failure(
     fields: dict[str, Any], phase: Any, note: Any
 ) -> None:
@@ -351,7 +351,7 @@ def test_no_argument_of_intervene_replaces_the_error_or_loses_the_failure(
 
 
 @given(st.data(), st.sampled_from(sorted(CALLS)))
-@settings(max_examples=30 * LONG, deadline=None)
+@settings(max_examples=15 * LONG, deadline=None)
 def test_no_change_poisons_it(data: st.DataObject, action: str) -> None:
     given_ = {name: data.draw(anything, label=name) for name in CALLS[action]}
 
@@ -386,7 +386,7 @@ def test_no_change_poisons_it(data: st.DataObject, action: str) -> None:
         max_size=5,
     ),
 )
-@settings(max_examples=20 * LONG, deadline=None)
+@settings(max_examples=10 * LONG, deadline=None)
 def test_no_words_of_a_command_poison_it(command: str, words: list[str]) -> None:
     def call(queue: InterventionQueue, name: str) -> None:
         result = CliRunner().invoke(app, ["--home", str(queue.home), command, name, *words])
@@ -403,7 +403,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=5))
-@settings(max_examples=50 * LONG, deadline=None)
+@settings(max_examples=25 * LONG, deadline=None)
 def test_what_the_reader_takes_is_written_and_read_alike(fields: dict[str, Any]) -> None:
     try:
         entry = complete({"id": "int_1_aaaaaa", "created_at": "2026-01-01T00:00:00Z", **fields})

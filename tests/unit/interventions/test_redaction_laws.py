@@ -85,9 +85,9 @@ def has_shape_of(clean: Any, value: Any) -> bool:
     ],
 )
 def test_a_hostile_text_takes_linear_time(piece: str) -> None:
-    """A form that looked on from each of these pieces to the end took half a minute."""
-    text = piece * (100_000 // len(piece))
+    """A form that looked on from each of these pieces to the end took three seconds."""
+    text = piece * (30_000 // len(piece))
     started = time.process_time()
     redact_text(text, len(text))
     redact_for_asker(text)
-    assert time.process_time() - started < 8
+    assert time.process_time() - started < 1

@@ -26,6 +26,7 @@ from interventions.doctor import examine
 from interventions.home import lock_file, queue_file
 from interventions.recovery import recover
 from interventions.storage.file_store import FileStore
+from tests import forked
 
 
 def emergency(home: Path) -> list[dict[str, object]]:
@@ -170,7 +171,7 @@ FULL_DISK = """
 
 
 def on_a_full_disk(code: str, home: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-c", textwrap.dedent(FULL_DISK) + textwrap.dedent(code), str(home)],
         capture_output=True,
         text=True,
@@ -266,22 +267,18 @@ def test_the_callers_error_is_raised_even_from_a_folder_that_is_gone(
 def as_nobody(code: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Run as a user who may do nothing special; root may write to what nobody may write to.
 
-    Everything is imported first: that user may not even be allowed to read the interpreter.
+    What is forked has everything imported: that user may not even read the interpreter.
     """
     drop = """
-        import importlib, os, pkgutil, interventions
-        for module in pkgutil.walk_packages(interventions.__path__, "interventions."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
-        import tomllib, pathlib
-        import interventions.admission.request, interventions.admission.capture
-        interventions.admission.capture.environment(pathlib.Path("/"))
+        import os, pathlib
+        from interventions.admission import capture
+        capture.environment(pathlib.Path("/"))
         if os.getuid() == 0:
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
     """
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-c", textwrap.dedent(drop) + textwrap.dedent(code), str(home)],
         capture_output=True,
         text=True,

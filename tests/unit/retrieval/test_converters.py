@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,17 @@ from unified_flow.retrieval.index_update import UpdateOptions
 from unified_flow.turns.passage import path_of
 
 
-def test_the_process_that_converts_may_write_no_file() -> None:
-    with Converter(SandboxLimits()) as converter:
-        with pytest.raises(UnusableError):
-            converter.convert(converter_of(".docx"), b"PK no more")
-        assert converter._process is not None
-        limits = resource.prlimit(converter._process.pid, resource.RLIMIT_FSIZE)
+@pytest.fixture(scope="module")
+def converter() -> Iterator[Converter]:
+    with Converter() as converter:
+        yield converter
+
+
+def test_the_process_that_converts_may_write_no_file(converter: Converter) -> None:
+    with pytest.raises(UnusableError):
+        converter.convert(converter_of(".docx"), b"PK no more")
+    assert converter._process is not None
+    limits = resource.prlimit(converter._process.pid, resource.RLIMIT_FSIZE)
     assert limits == (0, 0)
 
 
@@ -155,7 +161,9 @@ def test_what_is_broken_is_skipped_with_its_reason(index: Index, shelf: Path) ->
 
 
 @pytest.mark.parametrize("entity", ["SYSTEM 'file://{}'", "SYSTEM '{}'"])
-def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path) -> None:
+def test_a_document_opens_no_other_file(
+    entity: str, shelf: Path, tmp_path: Path, converter: Converter
+) -> None:
     (tmp_path / "other.txt").write_text("hushhush")
     declared = f"<!DOCTYPE x [<!ENTITY e {entity.format(tmp_path / 'other.txt')}>]>".encode()
     for path, part, text in (
@@ -173,13 +181,11 @@ def test_a_document_opens_no_other_file(entity: str, shelf: Path, tmp_path: Path
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in members.items():
                 archive.writestr(name, data)
-        with Converter() as converter:
-            try:
-                shown = "\n".join(
-                    lines_of(converter.convert(converter_of(path.suffix), path.read_bytes()))
-                )
-            except UnusableError as exc:
-                shown = str(exc)
+        try:
+            sections = converter.convert(converter_of(path.suffix), path.read_bytes())
+            shown = "\n".join(lines_of(sections))
+        except UnusableError as exc:
+            shown = str(exc)
         assert "hushhush" not in shown
 
 

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -268,9 +270,11 @@ def test_headings_with_nothing_under_them_are_found() -> None:
     ],
 )
 def test_html_that_is_nothing_but_marks_takes_no_time(mark: str) -> None:
-    text = mark * (200_000 // len(mark)) + f"\n\n<p>{LONG}</p>"
+    text = mark * (60_000 // len(mark)) + f"\n\n<p>{LONG}</p>"
+    started = time.process_time()
 
-    assert len(read(".html", text)) < 200_000
+    assert len(read(".html", text)) < 60_000
+    assert time.process_time() - started < 3
 
 
 MARKS = (
@@ -283,10 +287,12 @@ MARKS = (
 @pytest.mark.parametrize("extension", [".md", ".rst"])
 def test_markup_that_is_nothing_but_marks_takes_no_time(extension: str) -> None:
     for mark in MARKS:
-        marks = mark * (20_000 // len(mark))
-        for text in (marks, f"`{marks}x`_", "\n".join([mark] * 3_000)):
+        marks = mark * (8_000 // len(mark))
+        started = time.process_time()
+        for text in (marks, f"`{marks}x`_", "\n".join([mark] * 1_200)):
             page = f"Title\n=====\n\n{text}\n\n.. _a: b\n\n{LONG}\n"
-            assert len(read(extension, page)) < 20_000, mark
+            assert len(read(extension, page)) < 8_000, mark
+        assert time.process_time() - started < 1, mark
 
 
 def test_code_is_cut_at_functions_and_methods() -> None:
@@ -409,7 +415,7 @@ def test_every_line_of_a_chunk_is_that_line_of_the_file(lines: list[str], extens
         assert chunk.end_line == chunk.line + len(own) - 1 <= len(lines)
         assert chunk.text.strip()
         for number, text in enumerate(own, chunk.line):
-            assert text in lines[number - 1]
+            assert text in lines[number - 1] or text == "Note:"  # of reStructuredText
 
 
 @given(lines=st.lists(_LINE, max_size=40))

@@ -246,7 +246,7 @@ def test_a_locked_index_says_so_and_who_only_reads_waits_for_no_writer(
 
 # A user without rights: imports first, because the interpreter itself may lie in root's home.
 UNPRIVILEGED = """
-import os, sys
+import os, sys, warnings
 from pathlib import Path
 from unified_flow.retrieval.documents import Documents
 from unified_flow.errors import RetrievalError
@@ -254,6 +254,7 @@ from unified_flow.retrieval import store
 from unified_flow.retrieval.index import Index
 from unified_flow.lib.text import language_of, terms
 from unified_flow.retrieval.index_update import UpdateOptions
+warnings.simplefilter("error")
 store.version(), terms("How long does the dough rest?"), "x".encode("cp1252")
 if os.geteuid() == 0:
     os.setgroups([])
@@ -277,8 +278,8 @@ def place() -> Iterator[Path]:
 
 
 def as_nobody(place: Path, body: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", UNPRIVILEGED.format(body=body), str(place)],
+    done = forked.run(
+        [sys.executable, "-c", UNPRIVILEGED.format(body=body), str(place)],
         capture_output=True,
         text=True,
         check=False,

@@ -45,13 +45,13 @@ def write(docs: Path, files: int, text: str) -> None:
 
 def test_killed_in_the_middle_the_old_index_stays_whole(tmp_path: Path) -> None:
     docs, folder = tmp_path / "docs", tmp_path / "index"
-    write(docs, 200, "Let the dough rest. " * 40)
+    write(docs, 120, "Let the dough rest. " * 40)
     with Index.open(folder) as index:
         index.update([docs])
         before = index.search("page 7 dough", 50)
-    write(docs, 200, "All is about tea now. " * 800)  # more than SQLite keeps in memory
+    write(docs, 120, "All is about tea now. " * 800)  # more than SQLite keeps in memory
 
-    for stop_at in (1, 150):
+    for stop_at in (1, 100):
         with start(folder, docs, stop_at) as child:
             assert child.stdout is not None
             while int(child.stdout.readline()) != stop_at:
@@ -65,7 +65,7 @@ def test_killed_in_the_middle_the_old_index_stays_whole(tmp_path: Path) -> None:
 
     with Index.open(folder) as index:
         report = index.update([docs])
-        assert (report.changed, report.removed) == (200, 0)
+        assert (report.changed, report.removed) == (120, 0)
         assert index.search("dough") == []
         assert index.search("tea")
         index.check()

@@ -79,6 +79,7 @@ def test_a_label_in_the_document_is_read_as_the_title_it_stands_for() -> None:
     ("source", "seen"),
     [
         (".. note:: Be careful.", "Note: Be careful."),
+        ("Text.\n\n.. note::", "Text."),
         (".. warning::\n\n    Be careful.\n\n    Always.", "Warning:\nBe careful.\n\nAlways."),
         (".. versionadded:: 3.1", "Added in version 3.1."),
         (".. versionchanged:: 3.1\n   It zorks.", "Changed in version 3.1:\nIt zorks."),

@@ -66,7 +66,9 @@ def with_box(
 
 
 @pytest.mark.parametrize("spoken_by", [[], ["sdk"]], ids=["itself", "the SDK"])
-def test_every_tool_with_its_schema_and_its_results(tmp_path: Path, spoken_by: list[str]) -> None:
+def test_every_tool_with_its_schema_and_its_results_and_those_that_come_later(
+    tmp_path: Path, spoken_by: list[str]
+) -> None:
     async def body(box: Toolbox) -> None:
         described = {each.name: each for each in box.describe()}
         assert set(described) == {f"test.{name}" for name in mcp_server.TOOLS}
@@ -82,6 +84,14 @@ def test_every_tool_with_its_schema_and_its_results(tmp_path: Path, spoken_by: l
         with pytest.raises(ToolError, match=r"1,000,000 at most"):
             await call(box, "test.flood", characters=1_000_001)
         assert all(tool.access == {Access.WRITES, Access.NETWORK} for tool in box)
+        # A tool that comes later is there for the next plan.
+        with pytest.raises(ToolNotFoundError):
+            await call(box, "test.more", text="x")
+        await call(box, "test.grow")
+        async with asyncio.timeout(10):
+            while "test.more" not in {tool.name for tool in box}:
+                await box.open()
+        assert (await call(box, "test.more", text="x")).result == {"result": "x"}
 
     with_box(stdio(args=[SCRIPT, *spoken_by]), tmp_path, body)
 
@@ -363,21 +373,6 @@ def test_only_the_tools_that_the_settings_name_are_used(tmp_path: Path) -> None:
         assert {tool.name for tool in box} == {"test.say", "test.add"}
 
     with_box(stdio(include=["s*", "add"], exclude=["sleep"]), tmp_path, body)
-
-
-@pytest.mark.parametrize("protocol", ["2025-06-18", "the newest"])
-def test_tools_that_come_later_are_there_for_the_next_plan(tmp_path: Path, protocol: str) -> None:
-    async def body(box: Toolbox) -> None:
-        with pytest.raises(ToolNotFoundError):
-            await call(box, "test.more", text="x")
-        await call(box, "test.grow")
-        async with asyncio.timeout(10):
-            while "test.more" not in {tool.name for tool in box}:
-                await box.open()
-        assert (await call(box, "test.more", text="x")).result == {"result": "x"}
-
-    how = [] if protocol == mcp_server.PROTOCOL else ["sdk"]
-    with_box(stdio(args=[SCRIPT, *how]), tmp_path, body)
 
 
 def test_an_optional_server_that_is_gone_costs_only_its_tools(tmp_path: Path) -> None:

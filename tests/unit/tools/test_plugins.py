@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.unit.tools.running import run
 from unified_flow.config.paths import located_module
 from unified_flow.errors import ConfigError
@@ -95,14 +95,14 @@ def test_an_installed_package_offers_tools_by_its_entry_points(folder: Path) -> 
     meta.mkdir()
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: shop-tools\nVersion: 1.0\n")
     (meta / "entry_points.txt").write_text("[unified_flow.tools]\nshop = plain_tools:weather\n")
-    shown = subprocess.run(
+    shown = forked.run(
         [
             sys.executable,
             "-c",
-            "from unified_flow.tools.plugins import installed_tools as i\n"
-            "print([(t.name, t.source) for t in i()])",
+            "import sys\nfrom unified_flow.tools.plugins import installed_tools as i\n"
+            "sys.path.append(sys.argv[1])\nprint([(t.name, t.source) for t in i()])",
+            str(folder),
         ],
-        env={"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         check=True,

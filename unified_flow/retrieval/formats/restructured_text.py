@@ -255,7 +255,7 @@ class _Page:
             end = f": {more}" if more else ":" if has_body else "."
             return f"{_WORDS['versions'][name]} {version}{end}"
         if name in _WORDS["labels"]:
-            return f"{_WORDS['labels'][name]}: {said}".rstrip()
+            return f"{_WORDS['labels'][name]}: {said}".rstrip() if said or has_body else ""
         if name in _WORDS["captions"]:
             return said if not said or said[-1] in ".:?!" else f"{said}:"
         # The name of an object; one that is only made known here stands in the title that follows.
