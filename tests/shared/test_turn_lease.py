@@ -262,6 +262,36 @@ def test_a_run_that_was_left_is_joined_by_nobody(database: Database) -> None:
     asyncio.run(run())
 
 
+def test_a_failed_turn_does_not_go_on_while_another_answers_its_message(
+    database: Database,
+) -> None:
+    """Asked again, a message whose turn has failed is a new turn."""
+
+    async def run() -> None:
+        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
+        await dispatched(asking)
+        await ended(worker, 1, 1)
+        lease = await asking.create()
+        message = started(1).model_copy(update={"request_id": "r", "turn_id": lease.turn_id})
+        await lease.append(message)
+        assert isinstance(lease, PostgresLease)
+        assert await lease.dispatch(streamed=False) == 2
+        for _ in range(2):
+            again = await asking.open(1)
+            await again.append(RESUMED)
+            with pytest.raises(QueueFullError, match="another turn"):
+                await again.dispatch(streamed=False)
+        assert [event.event for event in await asking.read(1)] == ["turn_started", STOPPED.event]
+        await ended(worker, 2, 1)
+        again = await asking.open(1)
+        await again.append(RESUMED)
+        assert await again.dispatch(streamed=False) == 1
+        asking.close()
+        worker.close()
+
+    asyncio.run(run())
+
+
 def test_a_turn_that_somebody_looks_at_as_its_last_follower_leaves_has_ended(
     database: Database,
 ) -> None:

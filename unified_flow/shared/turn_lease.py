@@ -261,14 +261,15 @@ class PostgresLease(ReportingLease):
         try:
             self._write(partial(self._send, _DISPATCH, streamed=streamed, queue=queue_name()))
         except (UniqueViolation, RunLostError) as exc:
-            row = self.database.row(_FOLLOW_SAME, message=message)
-            if row is None and isinstance(exc, UniqueViolation):  # it has failed just now
-                return self._dispatch(streamed)
-            if row is None and message is None:
+            if message is None and isinstance(exc, RunLostError):
                 raise
+            row = self.database.row(_FOLLOW_SAME, message=message)
+            if row is None and message and isinstance(exc, UniqueViolation):
+                return self._dispatch(streamed)  # it has failed just now
             self.let_go()
             if row is None:
-                raise QueueFullError("its turn is being cancelled", hint="ask it again") from exc
+                busy = "its turn is being cancelled" if message else "another turn answers it"
+                raise QueueFullError(busy, hint="try again once that has ended") from exc
             self.run = row[1]
             return int(row[0])
         self.let_go()
