@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.answers import COMPLETE, DRAFT, SEARCH, Turns, every_phase_by_model, renumbered
 from tests.integration.test_resume import BROKEN, ask, make, resume
 from unified_flow.errors import RetrievalError
@@ -36,7 +36,7 @@ def test_killed_anywhere_it_goes_on_and_nothing_is_done_twice(scenario: str) -> 
     """In a process without threads, which forks what is killed."""
     command = [sys.executable, "-m", "tests.concurrency.crashing", scenario, str(KILLS)]
     seed = random.randrange(10**6)
-    done = subprocess.run([*command, str(seed)], capture_output=True, text=True, check=False)
+    done = forked.run([*command, str(seed)], cwd=forked.REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-4000:]}"
     told = json.loads(done.stdout)
     if "skipped" in told:

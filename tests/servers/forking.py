@@ -11,6 +11,7 @@ the number of the process and then how it ended (a wait status). tests/forked.py
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import importlib.metadata
@@ -35,6 +36,7 @@ from unified_flow.lib.text.lexicon import lexicons
 OURS = ("unified_flow", "interventions", "monitor")
 THEIRS = ("_pytest.terminal", "trustme", "uvicorn.protocols.http.h11_impl")
 MESSAGE_BYTES = 200_000
+HUGE_BYTES, MADV_COLLAPSE = 1 << 21, 25
 
 
 def load() -> None:
@@ -52,6 +54,20 @@ def load() -> None:
     language_of("What is it?")
     gc.collect()
     gc.freeze()
+    into_huge_pages()
+
+
+def into_huge_pages() -> None:
+    """To fork is to copy the table of pages: 14 ms of the processor, and 5 where they are huge.
+    Linux older than 6.1 leaves them as they are."""
+    madvise = ctypes.CDLL(None).madvise
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, access, _, _, _, *name = line.split()
+        if access == "rw-p" and name in ([], ["[heap]"]):
+            start, end = (int(address, 16) for address in addresses.split("-"))
+            first = -(-start // HUGE_BYTES) * HUGE_BYTES
+            for page in range(first, end - HUGE_BYTES + 1, HUGE_BYTES):
+                madvise(ctypes.c_void_p(page), ctypes.c_size_t(HUGE_BYTES), MADV_COLLAPSE)
 
 
 def serve(listening: socket.socket) -> dict[str, Any]:
