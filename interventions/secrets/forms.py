@@ -34,6 +34,7 @@ _CANDIDATES = rules.words("schemes") | _SECONDS
 _LOOK_BACK = 80
 _PASSES = 5
 _SHORTEST_ENCODED = 21
+_A_WORD = re.compile(r"[a-z_]{1,19}")  # as keys are; each issued token is longer
 _MOST_ROWS = 200
 _LAST = ("", ")", "\n", "\r\n")
 _HARMLESS = rules.patterns("harmless")
@@ -66,15 +67,14 @@ def _places_of(name: str, kind: NameKind) -> list[_Place]:
 def scrub(text: str) -> str:
     """What one form leaves may be all of another's value, so that it is looked at again."""
     for _ in range(_PASSES):
-        clean = _scrub_once(text)
-        if clean == text:
+        before, text = text, _scrub_once(text)
+        if text == before:
             break
-        text = clean
     return text
 
 
 def _scrub_once(text: str) -> str:
-    if len(text) < 6:
+    if len(text) < 6 or _A_WORD.fullmatch(text):
         return text
     text = rules.mask_tokens(text)
     if max(map(len, text.split()), default=0) > _SHORTEST_ENCODED:

@@ -6,16 +6,18 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from subprocess import PIPE
+from typing import IO, TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from typer.testing import CliRunner
 
 from interventions import InterventionQueue, InterventionRequest
-from tests.forked import run
+from tests.forked import Process, run
 from tests.servers.model_server import ModelServer, hang
 from unified_flow.cli.app import app
 
@@ -51,21 +53,44 @@ class Agent:
         return content.text
 
 
-def with_agent(home: Path, does: Callable[[Agent], Awaitable[None]], *options: str) -> str:
+def started(words: list[str], log: IO[str]) -> Any:
+    """As an agent starts it: a fresh Python."""
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    return stdio_client(StdioServerParameters(command=words[0], args=words[1:]), errlog=log)
+
+
+@asynccontextmanager
+async def forked(words: list[str], log: IO[str]) -> AsyncIterator[Any]:
+    """The same messages, and not the second in which the server is loaded."""
+    from mcp.server.stdio import stdio_server
+
+    with Process(words, stdin=PIPE, stdout=PIPE, stderr=log, text=True) as server:
+        theirs, ours = map(anyio.wrap_file, (server.stdout, server.stdin))
+        async with stdio_server(theirs, ours) as streams:
+            try:
+                yield streams
+            finally:
+                server.stdin.close()
+
+
+def with_agent(
+    home: Path,
+    does: Callable[[Agent], Awaitable[None]],
+    *options: str,
+    transport: Callable[[list[str], IO[str]], Any] = forked,
+) -> str:
     """What the server wrote on stderr meanwhile."""
     from mcp import Client
-    from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.types import Implementation
 
-    words = ["-m", "unified_flow", "mcp", "--home", str(home), *options]
-    server = StdioServerParameters(command=sys.executable, args=words)
+    words = [sys.executable, "-m", "unified_flow", "mcp", "--home", str(home), *options]
     errors = home.with_name("stderr")
 
     async def session() -> None:
         with errors.open("w") as log:
-            transport = stdio_client(server, errlog=log)
             info = Implementation(name="scripted-agent", version="1")
-            async with Client(transport, client_info=info) as client:
+            async with Client(transport(words, log), client_info=info) as client:
                 await does(Agent(client))
 
     asyncio.run(session())
@@ -115,7 +140,7 @@ def test_an_agent_mends_a_recipe_and_resolves_its_failure_verified(home: Path, d
         (fix,) = known["resolved_before"]
         assert "gave the recipe its settings back (verified" in fix
 
-    with_agent(home, mend, "--docs", str(docs), "--allow-write")
+    with_agent(home, mend, "--docs", str(docs), "--allow-write", transport=started)
     resolved = InterventionQueue(home).history()[0]
     assert resolved["resolutions"][-1]["verified"] is True
     line = InterventionQueue(home).journal(resolved["id"])[-1]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import time
 from enum import Enum
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interventions.secrets import rules
 from interventions.secrets.redaction import redact, redact_text
 
 LONG = 20 if os.environ.get("SOAK") else 1
@@ -262,3 +264,16 @@ def test_a_planted_secret_goes_in_any_nesting(value: Any) -> None:
     once = redact(value)
     assert CORE not in json.dumps(once)
     assert redact(once) == once
+
+
+def test_no_issued_token_is_as_short_as_a_word_that_is_not_looked_at() -> None:
+    """Of small letters alone, which every alphabet has, and as short as its issuer makes it."""
+    issued = rules.TABLE["issued"]
+    shortest = {
+        prefix + ("abcdefghij" * 8)[:least]
+        for alphabet in issued["alphabet"]
+        for prefix, least in issued[alphabet].items()
+        if re.fullmatch("[a-z_]+", prefix)
+    }
+    assert len(shortest) > 50
+    assert {token for token in shortest if redact_text(token) != rules.MASK} == set()
