@@ -416,7 +416,7 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     store = FileTurnStore(tmp_path / "turns")
 
     async def run() -> None:
-        for _ in range(40):
+        for _ in range(80):
             await ended(store)
 
     asyncio.run(run())
@@ -447,6 +447,29 @@ def test_one_slow_write_of_a_quick_disk_brings_no_threads(
 
     asyncio.run(run())
     assert all(where[59:])
+
+
+def test_nobody_waits_for_the_folder_of_a_turn_that_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder takes some disks milliseconds; its journal is gone at once."""
+    slow, rmdir = threading.Event(), Path.rmdir
+    monkeypatch.setattr(Path, "rmdir", lambda path: slow.wait() and rmdir(path))
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        for _ in range(3):
+            lease = await store.create()
+            await lease.append(started(lease.turn_id).model_copy(update={"persist": False}))
+            await lease.flush()
+            await lease.remove()
+        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+        assert await store.ids() == []
+        slow.set()
+        await store.aclose()
+
+    asyncio.run(run())
+    assert list((tmp_path / "turns").iterdir()) == []
 
 
 def test_turns_that_were_cut_off_are_found_on_a_disk_without_links(

@@ -56,6 +56,8 @@ class FileTurnStore(TurnStore):
         self._last = 0
         self._write_s = 2 * QUICK_S
         self._writers = FewThreads(WRITERS, "journal")
+        self._discarded: list[Path] = []
+        self._discarding: asyncio.Future[None] | None = None
 
     def place(self, turn_id: int | None = None) -> str:
         return str(self._root if turn_id is None else self._folder(turn_id))
@@ -70,7 +72,7 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        return await self.on_disk(self._created)
+        return self._created()
 
     def _created(self) -> TurnLease:
         make_private_folder(self._root)
@@ -104,7 +106,8 @@ class FileTurnStore(TurnStore):
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
-        return JournalLease(turn_id, journal, mark, self.on_disk, large=not create)
+        large = not create
+        return JournalLease(turn_id, journal, mark, self.on_disk, self.discard, large=large)
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -235,6 +238,28 @@ class FileTurnStore(TurnStore):
         if self._write_s < QUICK_S and not large:
             return self._timed(work)
         return await to_the_end(self._writers.run(partial(self._timed, work)))
+
+    def discard(self, folder: Path) -> None:
+        """Delete the folder soon: some disks take milliseconds, and nobody need wait. `sweep`
+        deletes what a process leaves that ends before."""
+        self._discarded.append(folder)
+        if self._discarding is None or self._discarding.done():
+            self._discarding = asyncio.ensure_future(self._delete_discarded())
+
+    async def _delete_discarded(self) -> None:
+        from unified_flow.turns.journal import delete
+
+        def delete_all(folders: list[Path]) -> None:
+            for folder in folders:
+                delete(folder)
+
+        while self._discarded:
+            folders, self._discarded = self._discarded, []
+            await self._writers.run(partial(delete_all, folders))
+
+    async def aclose(self) -> None:
+        if self._discarding is not None and not self._discarding.done():
+            await self._discarding
 
     def _timed(self, work: Callable[[], T]) -> T:
         started = perf_counter()

@@ -134,8 +134,8 @@ class Journal:
 
 
 class JournalLease(TurnLease):
-    """`mark` stays if it is not released, and `on_disk` is that of the store. `large`: to encode,
-    or to lay out, what is said in the turn may take a millisecond."""
+    """`mark` stays if it is not released; `on_disk` and `discard` are those of the store. `large`:
+    to encode, or to lay out, what is said in the turn may take a millisecond."""
 
     def __init__(
         self,
@@ -143,6 +143,7 @@ class JournalLease(TurnLease):
         journal: Journal,
         mark: Path,
         on_disk: Callable[..., Awaitable[object]],
+        discard: Callable[[Path], None],
         *,
         large: bool,
     ) -> None:
@@ -150,6 +151,7 @@ class JournalLease(TurnLease):
         self._journal = journal
         self._mark = mark
         self._on_disk = on_disk
+        self._discard = discard
         self._large = large
         self._kept = True
         self._waiting: list[AnyEvent] = []
@@ -215,7 +217,11 @@ class JournalLease(TurnLease):
         await self.release()
         if reserve:
             make_private_folder(folder)
-        await self._on_disk(partial(_delete, aside), large=self._large)
+        if self._kept:
+            await self._on_disk(partial(delete, aside), large=self._large)
+        else:
+            (aside / JOURNAL).unlink()
+            self._discard(aside)
 
     async def release(self) -> None:
         """The mark goes while nobody else can run the turn, and stays if its last lines found no
@@ -235,9 +241,9 @@ class JournalLease(TurnLease):
             self._journal.close()
 
 
-def _delete(folder: Path) -> None:
+def delete(folder: Path) -> None:
     try:  # nearly always the journal is all there is
-        (folder / JOURNAL).unlink()
+        (folder / JOURNAL).unlink(missing_ok=True)
         folder.rmdir()
     except OSError:
         shutil.rmtree(folder, ignore_errors=True)

@@ -177,3 +177,7 @@ class TurnStore(Protocol):
         """Remove what processes that died have left half begun (before `before`) or half
         removed."""
         return
+
+    async def aclose(self) -> None:
+        """Wait for what is still being removed."""
+        return
