@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -366,7 +368,6 @@ def test_clocks_that_differ_by_minutes_change_nothing(
     looked = "SELECT count(*) = 2 AND bool_and(seen_at > started_at + interval '2 s') FROM workers"
     assert wait_until(database, looked)
     assert database.rows("SELECT worker_id FROM workers WHERE reaped_at IS NOT NULL") == []
-    assert "turn_taken_over" not in of_turn(served_home)[2:]
     first.kill()
     killed_at = monotonic()
     gate.wait_for_one()
@@ -375,6 +376,53 @@ def test_clocks_that_differ_by_minutes_change_nothing(
     turn = asked.result(LIMIT_S)
     assert (turn.status, turn.taken_over) == ("answered", 1)
     assert set(completed(served_home).values()) == {1}
+    said_at = [event.at for event in wait_for(turn_store(served_home).read(1))]
+    assert max(said_at) - min(said_at) > timedelta(minutes=13)
+
+    def person(minutes: str, *words: str) -> None:
+        command = [sys.executable, "-c", CLOCK_OF_INTERVENTIONS, *words, "--home", str(served_home)]
+        forked.run(command, env=os.environ | {"MINUTES": minutes}, check=True, timeout=LIMIT_S)
+
+    model_server.script = script(synthesis=status(500))
+    with pytest.raises(SynthesisError):
+        asking().result(LIMIT_S)
+    person("7", "snooze", "last", "--for", "1h")
+    start_worker(code=CLOCK, MINUTES="7")
+    with pytest.raises(SynthesisError):
+        asking().result(LIMIT_S)
+    (entry,) = queue_at(served_home).entries()
+    assert entry["occurrences"] == 2
+    model_server.script = script()
+    person("-7", "retry", entry["id"], "--all", "--yes")
+    (entry,) = queue_at(served_home).closed()
+    assert entry["resolutions"][-1]["verified"]
+    assert [of_turn(served_home, n).count("phase_failed") for n in (1, 2, 3)] == [0, 1, 1]
+    actions = database.rows("SELECT action FROM intervention_transitions ORDER BY place")
+    assert [name for (name,) in actions if name in ("snooze", "resolve")] == ["snooze", "resolve"]
+
+
+def test_a_full_disk_of_the_database_fails_no_phase(
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    served_home: Path,
+    database: Database,
+) -> None:
+    """What PostgreSQL says when it cannot make a table longer; as soon as it can, turns go on."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    start_worker()
+    asked = asking()
+    gate.wait_for_one()
+    with database.connect() as session:
+        session.execute(FULL.encode())
+        gate.open.set()
+        with pytest.raises(TimeoutError):
+            asked.result(2.0)
+        session.execute("DROP TRIGGER full_disk ON turn_events")
+    assert asked.result(LIMIT_S).taken_over == 0
+    assert set(completed(served_home).values()) == {1}
+    assert list(queue_at(served_home).entries()) == []
 
 
 def test_a_write_that_had_begun_is_asked_about(
@@ -444,8 +492,14 @@ from datetime import UTC, datetime, timedelta
 from freezegun import freeze_time
 moved = datetime.now(UTC) + timedelta(minutes=float(os.environ["MINUTES"]))
 freeze_time(moved, tick=True, real_asyncio=True).start()
-from unified_flow.__main__ import main
-main()
+"""
+CLOCK_OF_INTERVENTIONS = CLOCK + "from interventions.__main__ import main\nmain()\n"
+CLOCK += "from unified_flow.__main__ import main\nmain()\n"
+FULL = """
+CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END
+$$;
+CREATE TRIGGER full_disk BEFORE INSERT ON turn_events EXECUTE FUNCTION is_full();
 """
 DIE = "import os, signal\ndef die(): os.kill(os.getpid(), signal.SIGKILL)\n"
 MAIN = "\nfrom unified_flow.__main__ import main\nmain()\n"
