@@ -45,7 +45,7 @@ from interventions.settings import Limits, QueueSettings, settings_of
 from interventions.storage.error_log import log_emergency, log_failures, log_line
 from interventions.storage.file_store import store_at
 from interventions.storage.queue_file import QueueState
-from interventions.storage.store import Admission, PutResult, Store, Transaction
+from interventions.storage.store import Admission, PutResult, Store, Transaction, parse_entry
 from interventions.times import to_text, utc_now
 from interventions.transitions import Actor
 
@@ -231,12 +231,12 @@ class InterventionQueue:
         """The closed entries, those of the archive included, the latest first."""
         return list(islice(self.closed(), limit))
 
-    def closed(self) -> Iterator[Entry]:
-        """`history`, each entry read when it is asked for."""
+    def closed(self, parse: Callable[[bytes], Entry | None] = parse_entry) -> Iterator[Entry]:
+        """`history`, each entry read when it is asked for; `parse` has the archive's lines."""
         entries = self.entries()
         here = {entry["id"] for entry in entries}
         latest = sorted((e for e in entries if not is_open(e)), key=closed_at, reverse=True)
-        past = (entry for entry in self.store.archived_closed() if entry["id"] not in here)
+        past = (entry for entry in self.store.archived_closed(parse) if entry["id"] not in here)
         return merge(latest, past, key=closed_at, reverse=True)
 
     def find(self, intervention_id: str) -> Entry:

@@ -106,8 +106,7 @@ class FileHistory(store.Store):
             "SELECT line FROM intervention_transitions WHERE id IS NULL AND action = ?"
             " ORDER BY place DESC"
         )
-        found = self._records(row[0] for row in self._rows(sql, action))
-        return cast(list[Transition], list(found))
+        return cast(list[Transition], list(jsonl.records(self._lines(self._rows(sql, action)))))
 
     def admitted(self) -> Counter[str]:
         """How many failures were accepted, merged and counted."""
@@ -123,7 +122,7 @@ class FileHistory(store.Store):
             "SELECT line FROM intervention_failures WHERE holder = ?1 AND line IS NOT NULL"
             " ORDER BY id <> ?1, place"
         )
-        return self._records(row[0] for row in self._rows(sql, intervention_id))
+        return jsonl.records(self._lines(self._rows(sql, intervention_id)))
 
     def missing(self, present: Collection[str], *, closed: bool = False) -> list[str]:
         """Ids of acknowledged entries that are open as far as is known and not among `present`;
@@ -184,8 +183,8 @@ class FileHistory(store.Store):
         files = (*places.error_logs(self._home, logs), self._journal, self._archive)
         return {path: places.mark_of(path) for path in files}
 
-    def _records(self, kept: Iterable[str]) -> Iterator[dict[str, Any]]:
-        found = (where.rsplit(" ", 2) for where in kept)
+    def _lines(self, rows: store.Rows) -> Iterator[bytes]:
+        found = (where.rsplit(" ", 2) for where, *_ in rows)
         for name, lines in groupby(found, key=lambda where: where[0]):
             # An old log may be removed.
             with reading(self._home / name), suppress(FileNotFoundError):

@@ -194,22 +194,21 @@ def ends_with(path: Path, at: int, ending: bytes) -> bool:
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """Every object of the file in order; a missing file is empty, a torn line is skipped."""
     with suppress(FileNotFoundError):
-        yield from filter(None, (parse_line(line) for _, line in lines(path)))
+        yield from records(line for _, line in lines(path))
 
 
-def at(path: Path, places: Iterable[Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """The objects at (offset, length, ...). Raises OSError."""
-    with path.open("rb") as file:
-        for offset, length, *_ in places:
-            file.seek(offset)
-            record = parse_line(file.read(length))
-            if record is not None:
-                yield record
+def at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """What stands at (offset, length). Raises OSError."""
+    with path.open("rb", buffering=0) as file:
+        for offset, length in places:
+            yield os.pread(file.fileno(), length, offset)
+
+
+def records(found: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    return filter(None, map(parse_line, found))
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:
-    if not line.strip():
-        return None
     try:
         record = decode(line.decode())
     except ValueError:

@@ -24,6 +24,7 @@ from interventions.entry import (
     short_id,
 )
 from interventions.settings import Limits, RetentionSettings
+from interventions.storage.jsonl import parse_line, records
 from interventions.storage.queue_file import LogLine, QueueState, TurnsByFailure
 from interventions.times import earlier, from_text, to_text, utc_now
 
@@ -181,6 +182,14 @@ class PutResult:
 
 
 Admit = Callable[[Transaction, Entry, Limits, "Store"], PutResult]
+ParseEntry = Callable[[bytes], Entry | None]
+
+
+def parse_entry(line: bytes) -> Entry | None:
+    """Of the archive; None if another program has been at it."""
+    with suppress(ValueError):
+        return complete(parse_line(line) or {})
+    return None
 
 
 class Store:
@@ -189,7 +198,7 @@ class Store:
     What only grows, the archive, the journal and what became of every failure, is asked of three
     tables, which SQLite has as the index of the files of a home (`file_history.py`) and PostgreSQL
     as the records themselves. Their columns `entry` and `line` have a record, or say where it is
-    (`_records`); `place` is the order in which the rows came. Statements have `?` for a value,
+    (`_lines`); `place` is the order in which the rows came. Statements have `?` for a value,
     which may be a list.
     """
 
@@ -229,15 +238,15 @@ class Store:
         and the logs whose names begin so."""
 
     @abstractmethod
-    def _records(self, kept: Iterable[str]) -> Iterator[dict[str, Any]]:
-        """Of `entry` or `line` in these rows; each is read when it is asked for."""
+    def _lines(self, rows: Rows) -> Iterator[bytes]:
+        """The record of the first column of each, `entry` or `line`, read when it is asked for."""
 
     def _pages(
         self, sql: str, *values: object, after: Sequence[object], logs: str | None = ""
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[bytes]:
         """The records of the first column; the others say where the next page begins."""
         while rows := self._rows(sql, *values, *after, _PAGE, logs=logs):
-            yield from self._records(row[0] for row in rows)
+            yield from self._lines(rows)
             after = rows[-1][1:]
 
     def _asked_by_put(self, failure: Entry) -> list[tuple[str, tuple[object, ...]]]:
@@ -249,8 +258,8 @@ class Store:
 
     def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id. The archive has the closed entries that had to leave the queue."""
-        rows = self._rows(_ONE, intervention_id, logs=None)
-        return next(_entries(self._records(row[0] for row in rows)), None)
+        found = self._lines(self._rows(_ONE, intervention_id, logs=None))
+        return next(map(parse_entry, found), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
         """The ids that begin so, or whose random part does; not all of very many."""
@@ -261,20 +270,19 @@ class Store:
             found |= {name for (name,) in rows}
         return sorted(found)
 
-    def archived_closed(self) -> Iterator[Entry]:
+    def archived_closed(self, parse: ParseEntry = parse_entry) -> Iterator[Entry]:
         """All of the archive, the latest closed first, each read when it is asked for."""
         sql = (
             "SELECT entry, closed_at, place FROM intervention_archive"
             " WHERE (closed_at, place) < (?, ?) ORDER BY closed_at DESC, place DESC LIMIT ?"
         )
-        return _entries(self._pages(sql, after=(chr(0x10FFFF), 0), logs=None))
+        return filter(None, map(parse, self._pages(sql, after=(chr(0x10FFFF), 0), logs=None)))
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         """Those with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
-        return _entries(
-            self._pages(self._resolved(), sorted(names), still, after=(_LAST,), logs=None)
-        )
+        found = self._pages(self._resolved(), sorted(names), still, after=(_LAST,), logs=None)
+        return filter(None, map(parse_entry, found))
 
     def _resolved(self) -> str:
         return (
@@ -312,7 +320,7 @@ class Store:
             f"SELECT line, place FROM intervention_transitions WHERE {of_one} place < ?"
             " ORDER BY place DESC LIMIT ?"
         )
-        return cast(Iterator[Transition], self._pages(sql, *names, after=(_LAST,)))
+        return cast(Iterator[Transition], records(self._pages(sql, *names, after=(_LAST,))))
 
     # The failures
 
@@ -351,7 +359,7 @@ class Store:
             "SELECT line, severity, created, place FROM intervention_failures WHERE holder IS NULL"
             " AND (severity, created, place) > (?, ?, ?) ORDER BY 2, 3, 4 LIMIT ?"
         )
-        return count, self._pages(sql, after=(-1, 0, 0), logs=EMERGENCY)
+        return count, records(self._pages(sql, after=(-1, 0, 0), logs=EMERGENCY))
 
     def waiting_turns(self) -> set[int]:
         """The turns that the failures in `waiting` have stopped."""
@@ -400,12 +408,6 @@ def failure_row(line: Mapping[str, Any]) -> tuple[object, ...]:
         *(line.get("reason") or "unknown", rank, created, *texts, message),
         sorted({turn for turn in turns if isinstance(turn, int) and turn}),
     )
-
-
-def _entries(records: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
-    for record in records:
-        with suppress(ValueError):  # another program has been at it
-            yield complete(record)
 
 
 def _numbers(written: str) -> list[int]:

@@ -1,5 +1,4 @@
-"""What the monitor shows at one moment, and where it comes from: a live queue, or an exported file.
-Reading only."""
+"""What the monitor shows at one moment, of a live queue or an exported file. Reading only."""
 
 from __future__ import annotations
 
@@ -10,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -22,6 +23,7 @@ from interventions.queue import InterventionQueue
 from interventions.storage.file_store import FileStore
 from interventions.storage.lock import holders
 from interventions.storage.queue_file import QueueState, decode
+from interventions.storage.store import parse_entry
 from interventions.times import utc_now
 
 _MOST_PAST = 20
@@ -102,6 +104,7 @@ class LiveSource:
         self._is_file = isinstance(queue.store, FileStore)
         self._clock = clock
         self._was_there = False
+        self._parse = lru_cache(MOST_CLOSED + 500)(parse_entry)  # keys wait while all is parsed
         self._open: frozenset[str] = frozenset()
         self._holders, self._held_since_s = list[str](), 0.0
 
@@ -135,7 +138,7 @@ class LiveSource:
         return Snapshot(now, entries, figures, trouble, *self._obstacles())
 
     def history(self) -> list[Entry]:
-        return self.queue.history(MOST_CLOSED)
+        return list(islice(self.queue.closed(self._parse), MOST_CLOSED))
 
     def background(self, intervention_id: str) -> Background:
         past = tuple(self.queue.similar(intervention_id, limit=_MOST_PAST))

@@ -107,8 +107,8 @@ class QueueStore(store.Store):
             cursor = ahead.pop(f"{sql} {values}", None) or _asked(connection, sql, values)
             return cursor.fetchall()
 
-    def _records(self, kept: Iterable[str]) -> Iterator[dict[str, Any]]:
-        return map(decode, kept)
+    def _lines(self, rows: store.Rows) -> Iterator[bytes]:
+        return (text.encode() for text, *_ in rows)
 
     def waiting(self) -> tuple[int, Iterator[dict[str, Any]]]:
         self._gather()

@@ -24,9 +24,11 @@ from interventions.storage.queue_file import QueueState
 from interventions.storage.store import (
     Admit,
     ClosedFigures,
+    ParseEntry,
     PutResult,
     Transaction,
     figures_of,
+    parse_entry,
 )
 
 
@@ -75,7 +77,7 @@ class MemoryStore(FileHistory):
         names = sorted(self._archived)
         return [n for n in names if n.startswith(beginning) or short_id(n).startswith(beginning)]
 
-    def archived_closed(self) -> Iterator[Entry]:
+    def archived_closed(self, parse: ParseEntry = parse_entry) -> Iterator[Entry]:
         yield from sorted(self._archived.values(), key=closed_at, reverse=True)
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:

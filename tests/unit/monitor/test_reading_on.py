@@ -25,6 +25,12 @@ def _append(path: Path, *records: dict[str, Any]) -> None:
             file.write(json.dumps(record) + "\n")
 
 
+def _no_open_ones(home: Path) -> LiveSource:
+    state_folder(home).mkdir()
+    queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
+    return LiveSource(InterventionQueue(home))
+
+
 def test_what_was_dropped_is_counted_on(home: Path) -> None:
     today, before = emergency_log(home, NOW.date()), emergency_log(home, datetime.min.date())
     queue = InterventionQueue(home)
@@ -50,18 +56,38 @@ def test_the_log_goes_on_with_a_new_day_and_begins_with_the_newest(tmp_path: Pat
 
 
 def test_the_history_is_read_when_something_changed(home: Path) -> None:
-    queue = InterventionQueue(home)
-    source = LiveSource(queue)
-    queue.store.read()
-    state_folder(home).mkdir(exist_ok=True)
+    source = _no_open_ones(home)
     _append(archive_file(home), {"id": "a", **CLOSED})
-    queue_file(home).write_text(json.dumps({"version": 1, "interventions": []}))
     read = feed_reader("history", source, lambda: NOW)
     first = read()
     assert [group.key for group in first.found] == ["a"]
     assert read() is first
     _append(archive_file(home), {"id": "b", **CLOSED, "resolved_at": "2026-01-02T02:00:00Z"})
     assert [group.key for group in read().found] == ["b", "a"]
+
+
+def test_of_the_history_only_what_is_new_is_parsed(home: Path) -> None:
+    """A key waits for whatever is parsed meanwhile: 90 ms for a long history."""
+    source, archive = _no_open_ones(home), archive_file(home)
+    _append(archive, *({"id": f"{n}", **CLOSED, "resolution": "mended"} for n in range(300)))
+    before = source.history()
+    _append(archive, {"id": "new", **CLOSED, "resolved_at": "2026-01-02T02:00:00Z"})
+    new, *after = source.history()
+    assert new["id"] == "new"
+    assert len(after) == 300
+    assert all(entry is known for entry, known in zip(after, before, strict=True))
+
+
+def test_an_archive_that_another_program_wrote_anew_is_read_anew(home: Path) -> None:
+    source, archive = _no_open_ones(home), archive_file(home)
+    _append(archive, *({"id": name, **CLOSED, "resolution": f"by {name}"} for name in "abc"))
+    assert [entry["resolution"] for entry in source.history()] == ["by c", "by b", "by a"]
+    archive.write_bytes(archive.read_bytes().replace(b"by b", b"by x"))  # in its place
+    assert [entry["resolution"] for entry in source.history()] == ["by c", "by x", "by a"]
+    kept = archive.with_suffix(".new")
+    kept.write_bytes(b"".join(archive.read_bytes().splitlines(keepends=True)[1:]))
+    kept.replace(archive)  # as when it is pruned: each line has another place
+    assert [entry["resolution"] for entry in source.history()] == ["by c", "by x"]
 
 
 def test_an_archive_that_cannot_be_read_hides_nothing_that_waits(home: Path) -> None:
