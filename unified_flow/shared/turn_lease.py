@@ -291,16 +291,13 @@ class PostgresLease(ReportingLease):
 
     async def remove(self, *, reserve: bool = False) -> None:
         """No number is ever given twice."""
-        if self._state == "held":
-            await in_thread(self._delete)
-        elif self._state == "dispatched":
-            query = "DELETE FROM turns WHERE turn_id = %(turn_id)s AND NOT live RETURNING 1"
-            await in_thread(self.database.row, query, turn_id=self.turn_id)
-
-    def _delete(self) -> None:
-        query = "DELETE FROM turns WHERE turn_id = %(id)s AND worker_id = %(holder)s RETURNING 1"
-        self.database.row(query, id=self.turn_id, holder=self.database.program)
-        self.let_go()
+        if self._state != "released":
+            mine = "worker_id = %(holder)s" if self._state == "held" else "NOT live"
+            query = f"DELETE FROM turns WHERE turn_id = %(id)s AND {mine} RETURNING 1"
+            holder = self.database.program
+            await in_thread(self.database.row, query, id=self.turn_id, holder=holder)
+            if self._state == "held":
+                await in_thread(self.let_go)
 
     async def release(self) -> None:
         if self._state != "held":
