@@ -72,9 +72,6 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        return self._created()
-
-    def _created(self) -> TurnLease:
         make_private_folder(self._root)
         turn_id = self._last
         while True:
@@ -249,13 +246,9 @@ class FileTurnStore(TurnStore):
     async def _delete_discarded(self) -> None:
         from unified_flow.turns.journal import delete
 
-        def delete_all(folders: list[Path]) -> None:
-            for folder in folders:
-                delete(folder)
-
         while self._discarded:
             folders, self._discarded = self._discarded, []
-            await self._writers.run(partial(delete_all, folders))
+            await self._writers.run(partial(delete, *folders))
 
     async def aclose(self) -> None:
         if self._discarding is not None and not self._discarding.done():

@@ -241,12 +241,13 @@ class JournalLease(TurnLease):
             self._journal.close()
 
 
-def delete(folder: Path) -> None:
-    try:  # nearly always the journal is all there is
-        (folder / JOURNAL).unlink(missing_ok=True)
-        folder.rmdir()
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
+def delete(*folders: Path) -> None:
+    for folder in folders:
+        try:  # nearly always the journal is all there is
+            (folder / JOURNAL).unlink(missing_ok=True)
+            folder.rmdir()
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def must_be_durable(event: AnyEvent) -> bool:
