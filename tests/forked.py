@@ -24,6 +24,11 @@ INSTALLED = {
 }
 
 
+def address() -> str:
+    """Of the forking process, which runs then: in Linux's abstract namespace, after its NUL."""
+    return _forking().getpeername()[1:].decode()
+
+
 @cache
 def _forking() -> socket.socket:
     """What the forking process is asked on; it is one for all workers, and ends when each of them

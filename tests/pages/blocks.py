@@ -23,10 +23,11 @@ from random import randrange
 from shutil import copytree
 from time import monotonic, sleep
 
+from tests import forked
 from unified_flow.config.settings import load
 
 ROOT = Path(__file__).parents[2]
-STAND_INS = Path(__file__).parent / "bin"  # what installs, serves models or takes minutes
+STAND_INS = Path(__file__).parent / "bin"  # what installs, serves models or takes long
 BLOCK = re.compile(r"^```(sh|console|python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w/.-]+\.(?:py|toml|md|txt|jsonl))\n")
 SERVER = "127.0.0.1:11434"
@@ -77,6 +78,7 @@ class Project:
             "NO_COLOR": "1",
             "LANG": "C.UTF-8",
             "REPOSITORY": str(ROOT),
+            "FORKING": forked.address(),
             "UNIFIED_FLOW_SERVE__PORT": str(self._port),
             **variables,
         }
