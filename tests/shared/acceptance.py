@@ -342,9 +342,7 @@ def _free_port() -> int:
 def _newer_version(folder: Path) -> Path:
     """A copy of the program that writes the next version of the journal."""
     for package in ("unified_flow", "interventions", "monitor"):
-        shutil.copytree(
-            ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+        shutil.copytree(ROOT / package, folder / package)  # with what is compiled already
     for name, old, new in (
         ("events.py", rf"^VERSION = {VERSION}$", f"VERSION = {VERSION + 1}"),
         ("lines.py", r"^UPCASTERS(.*)\{$", rf"UPCASTERS\1{{\n    {VERSION}: _unchanged,"),

@@ -47,7 +47,7 @@ def served_home(shared_home: Path, model_server: ModelServer) -> Path:
     model_server.script = script()
     settings = f'model = "test-model"\nsize = "large"\nbase_url = "{model_server.url}"\n'
     file = shared_home / "unified_flow.toml"
-    file.write_text(settings + file.read_text() + "polling_s = 0.05\n")
+    file.write_text(settings + file.read_text() + "polling_s = 0.2\n")
     return shared_home
 
 
