@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -57,7 +58,8 @@ def migrated(postgres: str) -> Iterator[str]:
     from unified_flow.shared.migration import migrate
 
     with new_database(postgres) as url:
-        migrate(Database(url, "the template"))
+        with closing(Database(url, "the template")) as database:
+            migrate(database)
         yield url
 
 
