@@ -63,9 +63,12 @@ class TriageModel:
         self.new = {entry["id"] for entry in news}
 
     def new_critical(self, snapshot: Snapshot) -> list[str]:
-        """The critical failures that are in none that came before, be it inside an old entry."""
+        """The critical failures that are in none that came before, be it inside an old entry. One
+        that is open again, as after an undo, is the same."""
         held = self.pending.open_entries if self.pending else []
-        before = _critical_failures([*self.snapshot.open_entries, *held])
+        still = {entry["id"] for entry in snapshot.open_entries}
+        known = (one for one in self.snapshot.entries if is_open(one) or one["id"] in still)
+        before = _critical_failures([*known, *held])
         now = _critical_failures(snapshot.open_entries)
         return [words for name, words in now.items() if name not in before]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,13 @@ def _no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
 def _nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a monitor freezes is never collected: with it the open files of tests before."""
     monkeypatch.setattr("gc.freeze", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def _thirty_pictures_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not sixty, for half of a key's work is painting; the long forms measure how quick it is."""
+    if not os.environ.get("SOAK"):
+        monkeypatch.setattr("textual.screen.UPDATE_PERIOD", 1 / 30)
 
 
 @pytest.fixture(autouse=True)

@@ -30,8 +30,8 @@ from tests.tui.seen import rows, triage
 
 pytestmark = pytest.mark.anyio
 SOAK = bool(os.environ.get("SOAK"))
-SECONDS = 60.0 if SOAK else 6.0
-# Of six seconds on a busy machine, the last ones still hold what is read once.
+SECONDS = 60.0 if SOAK else 3.0
+# Of three seconds on a busy machine, the last ones still hold what is read once.
 MOST_GROWTH_MB = 8 if SOAK else 24
 
 
@@ -126,7 +126,7 @@ async def test_what_is_opened_again_and_again_leaves_nothing_behind(
     queue: InterventionQueue, monitor: Callable[..., Monitor], keys: list[str]
 ) -> None:
     fill(queue, 20)
-    times = 200 if SOAK else 10
+    times = 200 if SOAK else 6
     async with monitor().run_test(size=(100, 30)) as pilot:
         memory, widgets = [], []
         for _ in range(times):

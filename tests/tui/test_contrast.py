@@ -89,7 +89,7 @@ async def test_every_style_on_every_screen(
         pilot.app.theme = theme
         await pilot.pause()
         for keys in (
-            *(["space"], *([["j"]] * 11), ["f"], ["p"], ["p"], ["enter"], *([["ctrl+d"]] * 4)),
+            *(["space"], *([["j"]] * 5), ["f"], ["p"], ["p"], ["enter"], *([["ctrl+d"]] * 4)),
             *(["escape"], ["2"], ["3"], ["4"], ["j"], ["5"], ["1"]),
             *(["question_mark"], ["escape"], ["r"], ["escape"], ["d"], ["escape"]),
             *(["s"], ["escape"], ["t"], ["escape"], ["slash", *"sev:x"], ["escape"], ["ctrl+p"]),

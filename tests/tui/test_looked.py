@@ -17,6 +17,7 @@ from interventions.home import archive_file, queue_file, state_folder
 from interventions.times import to_text, utc_now
 from monitor.app import Monitor
 from monitor.core.looked import look_file, read_look
+from monitor.core.model import TriageModel
 from monitor.core.source import LiveSource
 from tests.tui.scene import fill, put, until
 from tests.tui.seen import rows, text, told, triage
@@ -144,3 +145,17 @@ async def test_the_header_shows_the_last_hour(
     async with visit() as pilot:
         await until(pilot, lambda: "3 in 1 h" in text(pilot))
         assert "█" in text(pilot)
+
+
+def test_what_is_open_again_is_not_announced_as_a_critical_failure(
+    queue: InterventionQueue, home: Path
+) -> None:
+    """Its announcement would take the place of what the undo said."""
+    own = put(queue, severity="critical")
+    source = LiveSource(queue)
+    queue.resolve(own, "done")
+    model = TriageModel(source.read())
+    queue.undo(own, expected_version=queue.find(own)["version"])
+    assert model.new_critical(source.read()) == []
+    put(queue, severity="critical")
+    assert len(model.new_critical(source.read())) == 1
