@@ -1,7 +1,8 @@
 """A process that has our commands loaded and forks one for each request, until all who have
-connected to its socket have closed their end. It has one thread and has run none of them, so that
+connected to its socket have closed their end. It has one thread and keeps nothing open, so that
 what it forks begins as one that Python starts does: with its own arguments, environment, folder,
-standard streams and end.
+standard streams and end. It has asked one question: what is computed once in a process, such as
+regular expressions and schemas, costs twice as much as the rest of a turn.
 
 A request is one message: the JSON of {"words", "cwd", "env", "new_session"}, the words being those
 after `python`, with four descriptors: standard input, output and error, and the socket that is told
@@ -10,6 +11,7 @@ the number of the process and then how it ended (a wait status). tests/forked.py
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import ctypes
 import gc
@@ -23,6 +25,7 @@ import selectors
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -30,8 +33,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from unified_flow.lib.text.language import language_of
-from unified_flow.lib.text.lexicon import lexicons
+from unified_flow.flow import UnifiedFlow
+from unified_flow.lib import threads
 
 OURS = ("unified_flow", "interventions", "monitor")
 THEIRS = ("_pytest.terminal", "trustme", "uvicorn.protocols.http.h11_impl")
@@ -49,12 +52,22 @@ def load() -> None:
     for plugin in importlib.metadata.entry_points(group="pytest11"):
         if plugin.name != "schemathesis":  # large, and only this repository's own tests use it
             plugin.load()
-    # What is computed once in a process, and costs as much as the rest of a turn.
-    lexicons()
-    language_of("What is it?")
+    with tempfile.TemporaryDirectory() as home:
+        asyncio.run(ask_in(Path(home)))
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join()
     gc.collect()
     gc.freeze()
     into_huge_pages()
+
+
+async def ask_in(home: Path) -> None:
+    (home / "page.md").write_text("# Topics\n\nA topic is a named bus for messages.\n")
+    threads.IDLE_S = 0.0
+    async with UnifiedFlow.from_config(home, docs=[home]) as flow:
+        assert (await flow.process("s", "What is a topic?")).response
+    threads.IDLE_S = 1.0
 
 
 def into_huge_pages() -> None:
