@@ -57,18 +57,15 @@ class TriageModel:
     paused: bool = False
 
     def __post_init__(self) -> None:
-        now, entries = self.snapshot.taken_at, self.snapshot.open_entries
-        look = self.look
+        look, now, entries = self.look, self.snapshot.taken_at, self.snapshot.open_entries
         news = (e for e in entries if (look.is_news(e) if look.at else is_new(e, now)))
         self.new = {entry["id"] for entry in news}
 
     def new_critical(self, snapshot: Snapshot) -> list[str]:
-        """The critical failures that are in none that came before, be it inside an old entry. One
-        that is open again, as after an undo, is the same."""
+        """The critical failures that no entry held before, be it one that an undo opens again."""
         held = self.pending.open_entries if self.pending else []
-        still = {entry["id"] for entry in snapshot.open_entries}
-        known = (one for one in self.snapshot.entries if is_open(one) or one["id"] in still)
-        before = _critical_failures([*known, *held])
+        ids = {entry["id"] for entry in snapshot.open_entries}
+        before = _critical_failures(e for e in (*self.snapshot.entries, *held) if e["id"] in ids)
         now = _critical_failures(snapshot.open_entries)
         return [words for name, words in now.items() if name not in before]
 
