@@ -229,7 +229,7 @@ def test_a_second_ctrl_c_waits_for_nothing_and_costs_only_what_had_no_answer(
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert out == f"passed 1, failed 0, skipped {TURNS - 1}\n"
+    assert out == f"passed 1, failed 0, skipped {TURNS - 1}\n", err
     assert err.count("skipped: it was stopped while it ran") == JOBS
     held.set()
     again = retry(home, to_go_on(err), 0)
