@@ -425,6 +425,27 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert where == sorted(where), "once known, it stays known"
 
 
+def test_a_turn_begins_in_a_thread_on_a_slow_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop waits for no folder of a network."""
+    where: list[int] = []
+    link = os.link
+    monkeypatch.setattr(
+        os, "link", lambda *paths: where.append(threading.get_ident()) or link(*paths)
+    )
+    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.0)
+    store = FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        for _ in range(20):
+            await ended(store)
+
+    asyncio.run(run())
+    assert len(where) == 20
+    assert threading.get_ident() not in where
+
+
 def test_one_slow_write_of_a_quick_disk_brings_no_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,28 @@ READ_AT_ONCE_BYTES = 16 * 1024
 # twice as much, so that one hiccup costs no threads.
 QUICK_S = 0.001
 AVERAGED = 64  # writes
+BEGUN = 8  # turns, whose beginnings are averaged on their own: on most disks none of them waits
 WRITERS = 16
+
+
+class Pace:
+    """How long one kind of work on a disk takes, on average over so many."""
+
+    def __init__(self, over: int, expected_s: float) -> None:
+        self._over = over
+        self._average_s = expected_s
+
+    @property
+    def is_quick(self) -> bool:
+        return self._average_s < QUICK_S
+
+    def timed(self, work: Callable[[], T]) -> T:
+        started = perf_counter()
+        try:
+            return work()
+        finally:
+            took_s = min(perf_counter() - started, 2 * QUICK_S)
+            self._average_s += (took_s - self._average_s) / self._over
 
 
 class FileTurnStore(TurnStore):
@@ -54,7 +75,7 @@ class FileTurnStore(TurnStore):
         self._running = root.with_name("running")
         self._known = known
         self._last = 0
-        self._write_s = 2 * QUICK_S
+        self._writing, self._beginning = Pace(AVERAGED, 2 * QUICK_S), Pace(BEGUN, 0.0)
         self._writers = FewThreads(WRITERS, "journal")
         self._discarded: list[Path] = []
         self._discarding: asyncio.Future[None] | None = None
@@ -72,6 +93,9 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
+        return await self._at_pace(self._beginning, self._created)
+
+    def _created(self) -> TurnLease:
         make_private_folder(self._root)
         turn_id = self._last
         while True:
@@ -232,9 +256,12 @@ class FileTurnStore(TurnStore):
 
     async def on_disk(self, work: Callable[[], T], *, large: bool = False) -> T:
         """What `work` returns, which waits for the disk, or encodes what is `large`."""
-        if self._write_s < QUICK_S and not large:
-            return self._timed(work)
-        return await to_the_end(self._writers.run(partial(self._timed, work)))
+        return await self._at_pace(self._writing, work, large=large)
+
+    async def _at_pace(self, pace: Pace, work: Callable[[], T], *, large: bool = False) -> T:
+        if pace.is_quick and not large:
+            return pace.timed(work)
+        return await to_the_end(self._writers.run(partial(pace.timed, work)))
 
     def discard(self, folder: Path) -> None:
         """Delete the folder soon: some disks take milliseconds, and nobody need wait. `sweep`
@@ -253,14 +280,6 @@ class FileTurnStore(TurnStore):
     async def aclose(self) -> None:
         if self._discarding is not None and not self._discarding.done():
             await self._discarding
-
-    def _timed(self, work: Callable[[], T]) -> T:
-        started = perf_counter()
-        try:
-            return work()
-        finally:
-            took_s = min(perf_counter() - started, 2 * QUICK_S)
-            self._write_s += (took_s - self._write_s) / AVERAGED
 
 
 def _note(descriptor: int, turn_id: int) -> None:
