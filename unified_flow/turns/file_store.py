@@ -38,7 +38,7 @@ READ_AT_ONCE_BYTES = 16 * 1024
 # twice as much, so that one hiccup costs no threads.
 QUICK_S = 0.001
 AVERAGED = 64  # writes
-BEGUN = 8  # turns, whose beginnings are averaged on their own: on most disks none of them waits
+BEGUN = 8  # turns: their beginnings, for which few disks wait, are averaged on their own
 WRITERS = 16
 
 

@@ -220,7 +220,8 @@ class JournalLease(TurnLease):
         if self._kept:
             await self._on_disk(partial(delete, aside), large=self._large)
         else:
-            (aside / JOURNAL).unlink()
+            with suppress(OSError):  # then it goes with its folder, as far as it can
+                (aside / JOURNAL).unlink()
             self._discard(aside)
 
     async def release(self) -> None:
