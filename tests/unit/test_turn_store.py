@@ -407,43 +407,47 @@ def test_a_slow_disk_does_not_hold_up_the_loop(
     assert most[0] > 1
 
 
+async def many(store: TurnStore, turns: int) -> None:
+    for _ in range(turns):
+        await ended(store)
+
+
 def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread would cost more than the write."""
     where: list[bool] = []
     main = threading.get_ident()
     monkeypatch.setattr(os, "fsync", lambda _: where.append(threading.get_ident() == main))
     monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 10.0)
-    store = FileTurnStore(tmp_path / "turns")
-
-    async def run() -> None:
-        for _ in range(80):
-            await ended(store)
-
-    asyncio.run(run())
+    asyncio.run(many(FileTurnStore(tmp_path / "turns"), 80))
     assert not any(where[:10]), "nothing is known of the disk yet"
     assert all(where[-10:])
     assert where == sorted(where), "once known, it stays known"
 
 
-def test_a_turn_begins_in_a_thread_on_a_slow_disk(
+def test_turns_begin_in_threads_while_the_disk_is_slow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event loop waits for no folder of a network."""
-    where: list[int] = []
-    link = os.link
-    monkeypatch.setattr(
-        os, "link", lambda *paths: where.append(threading.get_ident()) or link(*paths)
-    )
-    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.0)
-    store = FileTurnStore(tmp_path / "turns")
+    """The event loop waits for six folders of a slow network, and for those of a quick disk."""
+    where: list[bool] = []
+    main, link, slow_s = threading.get_ident(), os.link, [0.05]
+
+    def linked(*paths: Path) -> None:
+        where.append(threading.get_ident() == main)
+        threading.Event().wait(slow_s[0])
+        link(*paths)
 
     async def run() -> None:
-        for _ in range(20):
-            await ended(store)
+        store = FileTurnStore(tmp_path / "turns")
+        await many(store, 12)
+        assert where == [True] * 6 + [False] * 6
+        slow_s[0] = 0.0
+        async with asyncio.timeout(30):
+            while not where[-1]:
+                await many(store, 1)
 
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.02)
     asyncio.run(run())
-    assert len(where) == 20
-    assert threading.get_ident() not in where
 
 
 def test_one_slow_write_of_a_quick_disk_brings_no_threads(
@@ -460,13 +464,7 @@ def test_one_slow_write_of_a_quick_disk_brings_no_threads(
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.2)
-    store = FileTurnStore(tmp_path / "turns")
-
-    async def run() -> None:
-        for _ in range(120):
-            await ended(store)
-
-    asyncio.run(run())
+    asyncio.run(many(FileTurnStore(tmp_path / "turns"), 120))
     assert all(where[59:])
 
 

@@ -33,33 +33,36 @@ T = TypeVar("T")
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 # To read so much takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
-# A disk whose last writes took less on average is waited for; any other in a thread, where the
-# writes of several turns also share one commit of the file system. No write counts for more than
-# twice as much, so that one hiccup costs no threads.
+# Work that took less on average is waited for; any other goes to threads, where the writes of
+# several turns also share one commit of the file system. Nothing counts for more than twice as
+# much, so that one hiccup costs no threads.
 QUICK_S = 0.001
-AVERAGED = 64  # writes
-BEGUN = 8  # turns: their beginnings, for which few disks wait, are averaged on their own
+WRITES_AVERAGED = 64
+BEGINNINGS_AVERAGED = 8  # few disks wait for them: they are averaged on their own
 WRITERS = 16
 
 
-class Pace:
-    """How long one kind of work on a disk takes, on average over so many."""
+class DiskWork:
+    """One kind of work on a disk, and how long it took on average."""
 
-    def __init__(self, over: int, expected_s: float) -> None:
-        self._over = over
+    def __init__(self, threads: FewThreads, averaged: int, expected_s: float) -> None:
+        self._threads = threads
+        self._averaged = averaged
         self._average_s = expected_s
 
-    @property
-    def is_quick(self) -> bool:
-        return self._average_s < QUICK_S
+    async def run(self, work: Callable[[], T], *, large: bool = False) -> T:
+        """What `work` returns, which waits for the disk, or encodes what is `large`."""
+        if self._average_s < QUICK_S and not large:
+            return self._timed(work)
+        return await to_the_end(self._threads.run(partial(self._timed, work)))
 
-    def timed(self, work: Callable[[], T]) -> T:
+    def _timed(self, work: Callable[[], T]) -> T:
         started = perf_counter()
         try:
             return work()
         finally:
             took_s = min(perf_counter() - started, 2 * QUICK_S)
-            self._average_s += (took_s - self._average_s) / self._over
+            self._average_s += (took_s - self._average_s) / self._averaged
 
 
 class FileTurnStore(TurnStore):
@@ -75,8 +78,9 @@ class FileTurnStore(TurnStore):
         self._running = root.with_name("running")
         self._known = known
         self._last = 0
-        self._writing, self._beginning = Pace(AVERAGED, 2 * QUICK_S), Pace(BEGUN, 0.0)
-        self._writers = FewThreads(WRITERS, "journal")
+        self._threads = FewThreads(WRITERS, "journal")
+        self._writes = DiskWork(self._threads, WRITES_AVERAGED, expected_s=2 * QUICK_S)
+        self._beginnings = DiskWork(self._threads, BEGINNINGS_AVERAGED, expected_s=0.0)
         self._discarded: list[Path] = []
         self._discarding: asyncio.Future[None] | None = None
 
@@ -93,7 +97,7 @@ class FileTurnStore(TurnStore):
         if not self._last:
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        return await self._at_pace(self._beginning, self._created)
+        return await self._beginnings.run(self._created)
 
     def _created(self) -> TurnLease:
         make_private_folder(self._root)
@@ -127,8 +131,9 @@ class FileTurnStore(TurnStore):
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
-        large = not create
-        return JournalLease(turn_id, journal, mark, self.on_disk, self.discard, large=large)
+        return JournalLease(
+            turn_id, journal, mark, self._writes.run, self.discard, large=not create
+        )
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -254,15 +259,6 @@ class FileTurnStore(TurnStore):
             blobs.remove_all(folder)
         folder.rmdir()
 
-    async def on_disk(self, work: Callable[[], T], *, large: bool = False) -> T:
-        """What `work` returns, which waits for the disk, or encodes what is `large`."""
-        return await self._at_pace(self._writing, work, large=large)
-
-    async def _at_pace(self, pace: Pace, work: Callable[[], T], *, large: bool = False) -> T:
-        if pace.is_quick and not large:
-            return pace.timed(work)
-        return await to_the_end(self._writers.run(partial(pace.timed, work)))
-
     def discard(self, folder: Path) -> None:
         """Delete the folder soon: some disks take milliseconds, and nobody need wait. `sweep`
         deletes what a process leaves that ends before."""
@@ -275,7 +271,7 @@ class FileTurnStore(TurnStore):
 
         while self._discarded:
             folders, self._discarded = self._discarded, []
-            await self._writers.run(partial(delete, *folders))
+            await self._threads.run(partial(delete, *folders))
 
     async def aclose(self) -> None:
         if self._discarding is not None and not self._discarding.done():
