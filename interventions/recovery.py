@@ -22,7 +22,7 @@ from interventions.entry import Entry, Transition, closed_at, complete
 from interventions.queue import InterventionQueue
 from interventions.storage.error_log import ADDED
 from interventions.storage.file_store import FileStore
-from interventions.storage.queue_file import reading, salvage
+from interventions.storage.queue_file import reading, salvage, shortened
 from interventions.storage.store import Transaction, make_room
 from interventions.transitions import Actor
 
@@ -97,7 +97,7 @@ def _restore(work: Transaction, queue: InterventionQueue, actor: Actor, result: 
     work.changed = {entry["id"]: entry for entry in kept if entry["id"] in found}
     # Dropped failures are counted in the emergency log.
     admitted = dict(files.admitted() | Counter(work.state.admitted))
-    work.state = work.state._replace(entries=kept, admitted=admitted)
+    work.state = work.state._replace(entries=tuple(map(shortened, kept)), admitted=admitted)
     result.restored = [entry["id"] for entry in lost]
     result.damaged = [path.name for path in damaged]
     line = actor.line("rebuild")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from interventions.entry import (
     ESCALATION,
@@ -70,11 +70,10 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
         return Decision(AdmissionKind.ACCEPTED, closes=retried)
     if limit in ("queue_full", "session_escalations"):
         return Decision(AdmissionKind.DROPPED, limit, closes=retried, detail=words)
-    alike = _alike(open_entries, failure)
     if limit == "error_type":
-        same = [e for e in alike if e["error_type"] == failure["error_type"]]
+        same = _alike(open_entries, failure, "error_type")
         return Decision(AdmissionKind.COUNTED, limit, _same_or_newest(same, failure), retried)
-    same = [e for e in alike if e["session_id"] == failure["session_id"]]
+    same = _alike(open_entries, failure, "session_id")
     same_type = [entry for entry in same if entry["type"] == failure["type"]]
     target = _same_or_newest(same_type or same, failure)
     return Decision(AdmissionKind.MERGED, limit, target, retried)
@@ -85,24 +84,26 @@ def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits)
     session, error_type = failure["session_id"], failure["error_type"]
     if (count := len(open_entries)) >= limits.max_size:
         return "queue_full", f"{count} of {limits.max_size} entries are open"
-    alike = _alike(open_entries, failure)
-    count = [e["session_id"] for e in alike].count(session)
+    count = len(_alike(open_entries, failure, "session_id"))
     if failure["type"] == ESCALATION:
         most = limits.max_escalations_per_session
         words = f"session {session} has {count} of {most} escalations open"
         return ("session_escalations", words) if count >= most else ("", "")
     if count >= limits.max_per_session:
         return "session", f"session {session} has {count} of {limits.max_per_session} open"
-    count = [e["error_type"] for e in alike].count(error_type)
+    count = len(_alike(open_entries, failure, "error_type"))
     if count >= limits.max_per_error_type:
         return "error_type", f"{error_type} has {count} of {limits.max_per_error_type} open"
     return "", ""
 
 
-def _alike(entries: Sequence[Entry], failure: Entry) -> list[Entry]:
-    """Escalations and failures have limits of their own."""
-    escalates = failure["type"] == ESCALATION
-    return [entry for entry in entries if (entry["type"] == ESCALATION) == escalates]
+def _alike(
+    entries: Sequence[Entry], failure: Entry, name: Literal["session_id", "error_type"]
+) -> list[Entry]:
+    """Those with its value of this field; escalations and failures have limits of their own."""
+    value, escalates = failure[name], failure["type"] == ESCALATION
+    same = [entry for entry in entries if entry[name] == value]
+    return [entry for entry in same if (entry["type"] == ESCALATION) == escalates]
 
 
 def _same_message(entry: Entry, failure: Entry) -> bool:

@@ -65,7 +65,7 @@ def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> P
 
 def _with_unique_id(failure: Entry, state: QueueState, store: Store) -> Entry:
     """An id is one entry's for good: a caller may give one that the archive has."""
-    taken = {entry["id"] for entry in state.entries}
+    taken = [entry["id"] for entry in state.entries]
     while failure["id"] in taken or store.archived_one(failure["id"]) is not None:
         failure = {**failure, "id": new_id(from_text(failure["created_at"]))}
     return failure

@@ -201,7 +201,6 @@ class FileStore(FileHistory):
                 jsonl.append(self._archive, *map(jsonl.encode, whole), durable=True)
                 waiting = (line for line in before.failures if is_waiting(self._home, line))
                 state = work.state._replace(
-                    entries=tuple(map(queue_file.shortened, work.state.entries)),
                     transitions=(*before.transitions, *work.to_journal),
                     failures=(*waiting, *work.to_log),
                 )

@@ -34,8 +34,8 @@ _KNOWN = ("version", "interventions", "transitions", "failures", "dropped", "adm
 MOST_IN_FILE, KEPT = 200, 100
 
 _NOTHING: dict[str, Any] = {}
-# The line of each entry; entries are never changed in place, so identity tells.
-Lines = dict[int, tuple[Entry, bytes]]
+# The entry of each line; entries are never changed in place, so identity tells.
+Lines = dict[bytes, Entry]
 # The fingerprint and the turns of each failure that an entry holds, the oldest first.
 TurnsByFailure = list[tuple[str, list[int]]]
 
@@ -69,14 +69,13 @@ class QueueState(NamedTuple):
 
 def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
     """The parts of the file, which is too large to be joined in every put."""
-    # A line keeps its entry, so that no other can have its id.
-    lines = {(key := id(e)): known.get(key) or (e, jsonl.encode_entry(e)) for e in state.entries}
+    line_of = dict(zip(map(id, known.values()), known, strict=True))
+    lines = {line_of.get(id(e)) or jsonl.encode_entry(e): e for e in state.entries}
     version = state.extra.get("version", VERSION)
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", jsonl.encode(version), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
     tail |= {name: value for name, value in state.extra.items() if name != "version"}
-    rows = [line for _, line in lines.values()]
-    rows += [jsonl.encode(row) for row, _ in state.unusable]
+    rows = [*lines, *(jsonl.encode(row) for row, _ in state.unusable)]
     end = jsonl.encode(tail)[1:]
     if state.failures:
         end = b'"failures":[' + b",".join(line.data for line in state.failures) + b"],\n" + end
@@ -101,15 +100,11 @@ def salvage(data: bytes) -> list[Entry]:
 
 
 def _decode_lines(data: bytes, known: Lines) -> tuple[QueueState, Lines]:
-    before = {line: entry for entry, line in known.values()}
     rows, _, end = data[len(_HEAD) + 1 :].rpartition(b"\n], ")
-    lines = [
-        (before.get(row) or complete(jsonl.decode(row.decode())), row) for row in rows.split(b",\n")
-    ]
-    state = _state(
-        [entry for entry, _ in lines], {"version": VERSION, **jsonl.decode("{" + end.decode())}
-    )
-    return state, {id(line[0]): line for line in lines}
+    lines = rows.split(b",\n")
+    entries = [known.get(line) or complete(jsonl.decode(line.decode())) for line in lines]
+    state = _state(entries, {"version": VERSION, **jsonl.decode("{" + end.decode())})
+    return state, dict(zip(lines, entries, strict=True))
 
 
 def _decode_whole(data: bytes) -> QueueState:

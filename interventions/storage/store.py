@@ -25,7 +25,7 @@ from interventions.entry import (
 )
 from interventions.settings import Limits, RetentionSettings
 from interventions.storage.jsonl import parse_line, records
-from interventions.storage.queue_file import LogLine, QueueState, TurnsByFailure
+from interventions.storage.queue_file import LogLine, QueueState, TurnsByFailure, shortened
 from interventions.times import earlier, from_text, to_text, utc_now
 
 ADD_ARCHIVED = (
@@ -153,9 +153,10 @@ class Transaction:
         admitted. Closed entries for which there is no room move to the archive. The caller has
         checked (`complete`) that it can be read again."""
         entries, name = self.state.entries, entry["id"]
-        at = next((at for at, old in enumerate(entries) if old["id"] == name), len(entries))
+        names = [old["id"] for old in entries]
+        at = names.index(name) if name in names else len(names)
         self.changed[name] = entry
-        entries = (*entries[:at], entry, *entries[at + 1 :])
+        entries = (*entries[:at], shortened(entry), *entries[at + 1 :])
         entries, archived = make_room(entries, max_size, self.changed)
         counts = self.state.admitted
         if admitted:
