@@ -491,6 +491,40 @@ def test_nobody_waits_for_the_folder_of_a_turn_that_is_not_kept(
     assert list((tmp_path / "turns").iterdir()) == []
 
 
+def test_a_turn_goes_though_what_is_left_of_another_with_its_number_does_not(
+    home: Path, docs: Path
+) -> None:
+    """Who was killed while a turn went left a folder that is not empty. The next one with its
+    number stayed with its question, and was reported as one whose process had died."""
+    root = home / "shared_state/turns"
+
+    class Killed(FileTurnStore):
+        def discard(self, folder: Path) -> None:
+            os._exit(0)
+
+    async def end() -> None:
+        lease = await Killed(root).create()
+        event = started(lease.turn_id).model_copy(update={"persist": False})
+        await lease.append(event)
+        await lease.flush()
+        await lease.show([event])
+        await lease.remove()
+
+    if (child := os.fork()) == 0:
+        asyncio.run(end())
+    os.waitpid(child, 0)
+    assert len(list(root.iterdir())) == 1
+
+    async def ask() -> Turn:
+        async with UnifiedFlow.from_config(home, docs=docs) as flow:
+            return await flow.process("s", QUESTION, persist=False)
+
+    turn = asyncio.run(ask())
+    assert (turn.turn_id, turn.status) == (1, "answered")
+    assert not (root / "turn_000001").exists()
+    assert not (home / "shared_state/intervention_queue.json").exists()
+
+
 def test_turns_that_were_cut_off_are_found_on_a_disk_without_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

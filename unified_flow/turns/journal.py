@@ -206,13 +206,14 @@ class JournalLease(TurnLease):
             write()
 
     async def remove(self, *, reserve: bool = False) -> None:
-        """Renamed first, so that a process which dies meanwhile leaves no part of a turn. The
-        newest leaves an empty folder, where its number is reserved."""
+        """Renamed first, so that a process which dies meanwhile leaves no part of a turn, nor the
+        name of the next with its number. The newest leaves an empty folder, where that is
+        reserved."""
         if self._journal.is_closed:
             return
         folder = self._journal.folder
         self.drop()
-        aside = folder.with_name(PRUNED + folder.name)
+        aside = folder.with_name(f"{PRUNED}{os.urandom(4).hex()}_{folder.name}")
         folder.rename(aside)
         await self.release()
         if reserve:
