@@ -417,8 +417,8 @@ def test_a_full_disk_of_the_database_fails_no_phase(
     with database.connect() as session:
         session.execute(FULL.encode())
         gate.open.set()
-        with pytest.raises(TimeoutError):
-            asked.result(2.0)
+        assert wait_until(database, "SELECT last_value >= 3 FROM refusals")
+        assert not asked.done()
         session.execute("DROP TRIGGER full_disk ON turn_events")
     assert asked.result(LIMIT_S).taken_over == 0
     assert set(completed(served_home).values()) == {1}
@@ -496,8 +496,12 @@ freeze_time(moved, tick=True, real_asyncio=True).start()
 CLOCK_OF_INTERVENTIONS = CLOCK + "from interventions.__main__ import main\nmain()\n"
 CLOCK += "from unified_flow.__main__ import main\nmain()\n"
 FULL = """
+CREATE SEQUENCE refusals;
 CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END
+    BEGIN
+        PERFORM nextval('refusals');
+        RAISE 'could not extend file' USING ERRCODE = 'disk_full';
+    END
 $$;
 CREATE TRIGGER full_disk BEFORE INSERT ON turn_events EXECUTE FUNCTION is_full();
 """

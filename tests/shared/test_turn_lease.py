@@ -30,6 +30,31 @@ HOLDERS = """
     )
 """
 
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[PostgresTurnStore]:
+    opened = PostgresTurnStore(database)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def asking(database: Database) -> Iterator[PostgresTurnStore]:
+    opened = PostgresTurnStore(database, max_queued=9)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def other(database: Database) -> Iterator[PostgresTurnStore]:
+    elsewhere = Database(database.url, "the database of another process")
+    opened = PostgresTurnStore(elsewhere)
+    yield opened
+    opened.close()
+    elsewhere.close()
+
 
 async def written(store: PostgresTurnStore) -> PostgresLease:
     lease = await store.create()
@@ -44,136 +69,110 @@ def end_sessions(database: Database) -> None:
         assert session.execute(HOLDERS).fetchone() == (1,)
 
 
-def test_whose_session_ended_goes_on_if_nobody_else_has_the_turn(database: Database) -> None:
-    async def run() -> None:
-        store = PostgresTurnStore(database)
-        lease = await written(store)
-        await lease.append(begun("planner"))
-        end_sessions(database)
-        await lease.append(STOPPED)
-        assert [e.event for e in await store.read(lease.turn_id)] == [
-            "turn_started",
-            "phase_started",
-            "turn_interrupted",
-        ]
-        await lease.release()
-        store.close()
-
-    asyncio.run(run())
+async def test_whose_session_ended_goes_on_if_nobody_else_has_the_turn(
+    database: Database, store: PostgresTurnStore
+) -> None:
+    lease = await written(store)
+    await lease.append(begun("planner"))
+    end_sessions(database)
+    await lease.append(STOPPED)
+    assert [e.event for e in await store.read(lease.turn_id)] == [
+        "turn_started",
+        "phase_started",
+        "turn_interrupted",
+    ]
+    await lease.release()
 
 
 @pytest.mark.parametrize("writes", [False, True])
-def test_whose_turn_another_has_writes_nothing(writes: bool, database: Database) -> None:
+async def test_whose_turn_another_has_writes_nothing(
+    writes: bool, database: Database, store: PostgresTurnStore, other: PostgresTurnStore
+) -> None:
     """Also if the other one has left it again meanwhile."""
-
-    async def run() -> None:
-        elsewhere = Database(database.url, "the database of another process")
-        store, other = PostgresTurnStore(database), PostgresTurnStore(elsewhere)
-        lease = await written(store)
-        end_sessions(database)
-        second = await other.open(lease.turn_id)
-        if writes:
-            await second.append(STOPPED)
-            await second.release()
-        before = len(await store.read(lease.turn_id))
-        with pytest.raises(RunLostError):
-            await lease.append(DONE)
-        await lease.release()
-        assert len(await store.read(lease.turn_id)) == before
+    lease = await written(store)
+    end_sessions(database)
+    second = await other.open(lease.turn_id)
+    if writes:
+        await second.append(STOPPED)
         await second.release()
-        store.close()
-        other.close()
-        elsewhere.close()
+    before = len(await store.read(lease.turn_id))
+    with pytest.raises(RunLostError):
+        await lease.append(DONE)
+    await lease.release()
+    assert len(await store.read(lease.turn_id)) == before
+    await second.release()
 
-    asyncio.run(run())
 
-
-def test_a_message_whose_turn_has_just_been_answered_has_no_other(database: Database) -> None:
+async def test_a_message_whose_turn_has_just_been_answered_has_no_other(
+    asking: PostgresTurnStore, store: PostgresTurnStore
+) -> None:
     """Sent again when its service was killed, it looked for an answer a moment too early."""
-
-    async def run() -> None:
-        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
-        for _ in range(2):
-            lease = await asking.create()
-            message = started(lease.turn_id).model_copy(update={"request_id": "r"})
-            await lease.append(message)
-            assert await lease.dispatch(streamed=False) == 1
-            await lease.release()
-            if (run := await worker.claim(1, 1)) is not None:
-                await run.append(DONE)
-                await run.release()
-        assert await asking.ids() == [1]
-        asking.close()
-        worker.close()
-
-    asyncio.run(run())
+    for _ in range(2):
+        lease = await asking.create()
+        message = started(lease.turn_id).model_copy(update={"request_id": "r"})
+        await lease.append(message)
+        assert await lease.dispatch(streamed=False) == 1
+        await lease.release()
+        if (run := await store.claim(1, 1)) is not None:
+            await run.append(DONE)
+            await run.release()
+    assert await asking.ids() == [1]
 
 
-def test_a_message_is_taken_although_the_last_session_ended(database: Database) -> None:
+async def test_a_message_is_taken_although_the_last_session_ended(
+    database: Database, asking: PostgresTurnStore
+) -> None:
     """As after a restart of the server, of which nobody need hear."""
-
-    async def run() -> None:
-        store = PostgresTurnStore(database, max_queued=9)
-        async with store.delivery("one"):
-            end_sessions(database)
-        async with store.delivery("two") as delivery:
-            assert delivery.begun is None
-        store.close()
-
-    asyncio.run(run())
+    async with asking.delivery("one"):
+        end_sessions(database)
+    async with asking.delivery("two") as delivery:
+        assert delivery.begun is None
 
 
-def test_the_status_changes_with_the_last_line(database: Database) -> None:
+async def test_the_status_changes_with_the_last_line(
+    database: Database, store: PostgresTurnStore
+) -> None:
     """In one transaction: no reader sees one without the other."""
-
-    async def run() -> None:
-        store = PostgresTurnStore(database)
-        lease = await written(store)
-        with database.connect() as reader:
-            reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-            seen = "SELECT status, lines, (SELECT count(*) FROM turn_events) FROM turns"
-            assert reader.execute(seen).fetchone() == ("running", 1, 1)
-            await lease.append(DONE)
-            assert reader.execute(seen).fetchone() == ("running", 1, 1)
-            reader.execute("COMMIT")
-            assert reader.execute(seen).fetchone() == ("answered", 2, 2)
-        await lease.release()
-        store.close()
-
-    asyncio.run(run())
+    lease = await written(store)
+    with database.connect() as reader:
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        seen = "SELECT status, lines, (SELECT count(*) FROM turn_events) FROM turns"
+        assert reader.execute(seen).fetchone() == ("running", 1, 1)
+        await lease.append(DONE)
+        assert reader.execute(seen).fetchone() == ("running", 1, 1)
+        reader.execute("COMMIT")
+        assert reader.execute(seen).fetchone() == ("answered", 2, 2)
+    await lease.release()
 
 
-def test_what_is_put_with_a_line_goes_with_it(database: Database) -> None:
-    async def run() -> None:
-        store = PostgresTurnStore(database)
-        lease = await written(store)
-        tries: list[Any] = []
+async def test_what_is_put_with_a_line_goes_with_it(
+    database: Database, store: PostgresTurnStore
+) -> None:
+    lease = await written(store)
+    tries: list[Any] = []
 
-        def put() -> str:
-            with database.transaction() as connection:
-                connection.execute("INSERT INTO texts VALUES ('m', 'm', '')")
-            tries.append(None)
-            if len(tries) == 1:  # the session ends before the line is written
-                with database.connect() as session:
-                    session.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        " WHERE application_name = %s AND pid != pg_backend_pid()",
-                        [database.program],
-                    )
-            return "put"
+    def put() -> str:
+        with database.transaction() as connection:
+            connection.execute("INSERT INTO texts VALUES ('m', 'm', '')")
+        tries.append(None)
+        if len(tries) == 1:  # the session ends before the line is written
+            with database.connect() as session:
+                session.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE application_name = %s AND pid != pg_backend_pid()",
+                    [database.program],
+                )
+        return "put"
 
-        result, event = await lease.append_with(put, lambda told: STOPPED)
-        assert (result, event, len(tries)) == ("put", STOPPED, 2)
-        assert database.row("SELECT count(*) FROM texts") == (1,)
-        assert len(await store.read(lease.turn_id)) == 2
-        await lease.release()
-        store.close()
-
-    asyncio.run(run())
+    result, event = await lease.append_with(put, lambda told: STOPPED)
+    assert (result, event, len(tries)) == ("put", STOPPED, 2)
+    assert database.row("SELECT count(*) FROM texts") == (1,)
+    assert len(await store.read(lease.turn_id)) == 2
+    await lease.release()
 
 
-def test_a_turn_whose_beginning_was_written_but_not_answered_begins(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+async def test_a_turn_whose_beginning_was_written_but_not_answered_begins(
+    database: Database, store: PostgresTurnStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, lost = database.connection, []
 
@@ -186,15 +185,9 @@ def test_a_turn_whose_beginning_was_written_but_not_answered_begins(
                 raise DatabaseAwayError("the connection was lost")
 
     monkeypatch.setattr(database, "connection", loses_one_answer)
-
-    async def run() -> None:
-        store = PostgresTurnStore(database)
-        lease = await written(store)
-        assert (lost, await store.ids()) == ([1], [lease.turn_id])
-        await lease.release()
-        store.close()
-
-    asyncio.run(run())
+    lease = await written(store)
+    assert (lost, await store.ids()) == ([1], [lease.turn_id])
+    await lease.release()
 
 
 async def dispatched(store: PostgresTurnStore) -> PostgresLease:
@@ -212,104 +205,76 @@ async def ended(worker: PostgresTurnStore, turn_id: int, run: int) -> None:
     await lease.release()
 
 
-def test_who_has_followed_an_earlier_run_neither_sees_nor_cancels_the_next(
-    database: Database,
+async def test_who_has_followed_an_earlier_run_neither_sees_nor_cancels_the_next(
+    database: Database, asking: PostgresTurnStore, store: PostgresTurnStore
 ) -> None:
     """A slow service hears of a failure when the turn has been retried already."""
-
-    async def run() -> None:
-        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
-        first = await dispatched(asking)
-        await ended(worker, 1, 1)
-        again = await asking.open(1)
-        assert isinstance(again, PostgresLease)
-        await again.append(RESUMED)
-        await again.dispatch(streamed=False)
-        seen = Ledger(first, turn=fold([started(1)]))
-        await asyncio.wait_for(Workers(asking, "en")._follow(seen, 1, known=1), 10)
-        assert seen.turn.status == "interrupted"
-        assert not await asking.leave(1, first.run)
-        assert database.row("SELECT live, followers FROM turns") == (True, 1)
-        assert await asking.leave(1, again.run)
-        asking.close()
-        worker.close()
-
-    asyncio.run(run())
+    first = await dispatched(asking)
+    await ended(store, 1, 1)
+    again = await asking.open(1)
+    assert isinstance(again, PostgresLease)
+    await again.append(RESUMED)
+    await again.dispatch(streamed=False)
+    seen = Ledger(first, turn=fold([started(1)]))
+    await asyncio.wait_for(Workers(asking, "en")._follow(seen, 1, known=1), 10)
+    assert seen.turn.status == "interrupted"
+    assert not await asking.leave(1, first.run)
+    assert database.row("SELECT live, followers FROM turns") == (True, 1)
+    assert await asking.leave(1, again.run)
 
 
-def test_a_run_that_was_left_is_joined_by_nobody(database: Database) -> None:
+async def test_a_run_that_was_left_is_joined_by_nobody(
+    asking: PostgresTurnStore, store: PostgresTurnStore
+) -> None:
     """It is cancelled just now: the same message waits, and then its turn goes on."""
-
-    async def run() -> None:
-        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
+    await dispatched(asking)
+    assert await asking.leave(1, 1)
+    with pytest.raises(QueueFullError, match="cancelled"):
         await dispatched(asking)
-        assert await asking.leave(1, 1)
-        with pytest.raises(QueueFullError, match="cancelled"):
-            await dispatched(asking)
-        assert await asking.ids() == [1]
-        message = "s\0r\0u\0" + started(1).question
+    assert await asking.ids() == [1]
+    message = "s\0r\0u\0" + started(1).question
 
-        async def delivered() -> int | None:
-            async with asking.delivery(message) as delivery:
-                return delivery.begun
+    async def delivered() -> int | None:
+        async with asking.delivery(message) as delivery:
+            return delivery.begun
 
-        waiting = asyncio.create_task(delivered())
-        await ended(worker, 1, 1)
-        assert await asyncio.wait_for(waiting, 10) == 1
-        asking.close()
-        worker.close()
-
-    asyncio.run(run())
+    waiting = asyncio.create_task(delivered())
+    await ended(store, 1, 1)
+    assert await asyncio.wait_for(waiting, 10) == 1
 
 
-def test_a_failed_turn_does_not_go_on_while_another_answers_its_message(
-    database: Database,
+async def test_a_failed_turn_does_not_go_on_while_another_answers_its_message(
+    asking: PostgresTurnStore, store: PostgresTurnStore
 ) -> None:
     """Asked again, a message whose turn has failed is a new turn."""
-
-    async def run() -> None:
-        asking, worker = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(database)
-        await dispatched(asking)
-        await ended(worker, 1, 1)
-        lease = await asking.create()
-        message = started(1).model_copy(update={"request_id": "r", "turn_id": lease.turn_id})
-        await lease.append(message)
-        assert isinstance(lease, PostgresLease)
-        assert await lease.dispatch(streamed=False) == 2
-        for _ in range(2):
-            again = await asking.open(1)
-            await again.append(RESUMED)
-            with pytest.raises(QueueFullError, match="another turn"):
-                await again.dispatch(streamed=False)
-        assert [event.event for event in await asking.read(1)] == ["turn_started", STOPPED.event]
-        await ended(worker, 2, 1)
+    await dispatched(asking)
+    await ended(store, 1, 1)
+    lease = await asking.create()
+    message = started(1).model_copy(update={"request_id": "r", "turn_id": lease.turn_id})
+    await lease.append(message)
+    assert isinstance(lease, PostgresLease)
+    assert await lease.dispatch(streamed=False) == 2
+    for _ in range(2):
         again = await asking.open(1)
         await again.append(RESUMED)
-        assert await again.dispatch(streamed=False) == 1
-        asking.close()
-        worker.close()
+        with pytest.raises(QueueFullError, match="another turn"):
+            await again.dispatch(streamed=False)
+    assert [event.event for event in await asking.read(1)] == ["turn_started", STOPPED.event]
+    await ended(store, 2, 1)
+    again = await asking.open(1)
+    await again.append(RESUMED)
+    assert await again.dispatch(streamed=False) == 1
 
-    asyncio.run(run())
 
-
-def test_a_turn_that_somebody_looks_at_as_its_last_follower_leaves_has_ended(
-    database: Database,
+async def test_a_turn_that_somebody_looks_at_as_its_last_follower_leaves_has_ended(
+    database: Database, asking: PostgresTurnStore, other: PostgresTurnStore
 ) -> None:
     """Whoever holds it is no worker, so that nobody else would say how it ended."""
-
-    async def run() -> None:
-        elsewhere = Database(database.url, "the database of another process")
-        asking, other = PostgresTurnStore(database, max_queued=9), PostgresTurnStore(elsewhere)
-        await dispatched(asking)
-        looks = await other.open(1)
-        leaving = asyncio.create_task(Workers(asking, "en")._leave(1, 1))
-        cancelled = "SELECT status = 'CANCELLED' FROM dbos.workflow_status"
-        await asyncio.to_thread(wait_until, database, cancelled)
-        await looks.release()
-        await asyncio.wait_for(leaving, 10)
-        assert database.row("SELECT status, live FROM turns") == ("interrupted", False)
-        for store in (asking, other):
-            store.close()
-        elsewhere.close()
-
-    asyncio.run(run())
+    await dispatched(asking)
+    looks = await other.open(1)
+    leaving = asyncio.create_task(Workers(asking, "en")._leave(1, 1))
+    cancelled = "SELECT status = 'CANCELLED' FROM dbos.workflow_status"
+    await asyncio.to_thread(wait_until, database, cancelled)
+    await looks.release()
+    await asyncio.wait_for(leaving, 10)
+    assert database.row("SELECT status, live FROM turns") == ("interrupted", False)

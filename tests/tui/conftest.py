@@ -18,11 +18,6 @@ from monitor.core.source import Clock, LiveSource
 from tests.tui.other_process import OtherProcess
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="session")
 def other() -> Iterator[OtherProcess]:
     process = OtherProcess()
