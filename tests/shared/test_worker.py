@@ -93,6 +93,25 @@ def test_a_failure_is_raised_here_and_retried_on_a_worker(
     assert model_server.phases[len(before) :] == ["synthesis", "validation"]
 
 
+# As if the signal came just as the main thread begins to wait: nothing wakes it.
+TOLD_IN_A_THREAD = """
+import runpy, signal, threading
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+def pass_on():
+    signal.sigwait([signal.SIGUSR1])
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+threading.Thread(target=pass_on, daemon=True).start()
+runpy.run_module("unified_flow", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_a_worker_ends_also_if_sigterm_does_not_wake_it(start_worker: StartWorker) -> None:
+    worker = start_worker(code=TOLD_IN_A_THREAD)
+    sleep(0.2)  # it waits then
+    worker.send_signal(signal.SIGUSR1)
+    assert worker.wait(LIMIT_S) == 0
+
+
 def test_a_retry_that_waits_for_a_worker_says_so(
     client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, served_home: Path
 ) -> None:

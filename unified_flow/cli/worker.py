@@ -16,6 +16,8 @@ from unified_flow.cli import options
 from unified_flow.cli.shared import database_of
 from unified_flow.cli.terminal import counted, say_object
 
+AGAIN_S = 1.0
+
 
 def worker(
     turns: Annotated[
@@ -72,7 +74,8 @@ def worker(
         presence.begin()
         at_once = settings.turns_per_worker
         print(f"worker {database.program} takes turns, {at_once} at once", flush=True)
-        ending.wait()
+        while not ending.wait(AGAIN_S):
+            pass  # a signal that comes just as a wait begins does not end it
         note(f"draining, for at most {drain:g} s")
         presence.draining = True
         # What still runs then goes on elsewhere: nothing of it may be journalled here.
