@@ -61,7 +61,7 @@ def kept_in(folder: str) -> frozenset[str]:
 
 def _at(*parts: str) -> Callable[[Path], Path]:
     """A place in every home."""
-    return lambda home: home.joinpath(*parts)
+    return lru_cache(maxsize=16)(lambda home: home.joinpath(*parts))
 
 
 state_folder = _at(STATE_FOLDER)

@@ -10,9 +10,8 @@ all the room that the failures of others need.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from interventions.entry import (
     ESCALATION,
@@ -34,8 +33,7 @@ MERGED_ROWS = 100
 _MERGED_TEXT = 2_000
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """`target` is the entry that takes the failure; `closes` the retried entry that got past it;
     `detail` is why it is dropped."""
 

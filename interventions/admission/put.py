@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import islice
 
 from interventions import transitions
 from interventions.admission.decision import count_onto, decide
@@ -16,7 +17,10 @@ from interventions.transitions import Actor
 
 
 def admit(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
-    return _apply(work, _with_unique_id(failure, work.state, store), limits, store)
+    known = store.knows(failure)
+    if known or failure["id"] in [entry["id"] for entry in work.state.entries]:
+        failure = _with_unique_id(failure, work.state, store)
+    return _apply(work, failure, limits, store, known=known)
 
 
 def admit_again(
@@ -30,7 +34,7 @@ def admit_again(
         admission = Admission(AdmissionKind.COUNTED, holder, "already_there")
         return PutResult(failure, admission)
     before, journalled, archived = work.state, len(work.to_journal), len(work.to_archive)
-    outcome = _apply(work, failure, limits, store)
+    outcome = _apply(work, failure, limits, store, known=store.knows(failure))
     if outcome.admission:
         holder = outcome.admission.intervention_id or ""
         work.to_journal.append(_drain_line(failure, holder, actor))
@@ -40,7 +44,9 @@ def admit_again(
     return outcome
 
 
-def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> PutResult:
+def _apply(
+    work: Transaction, failure: Entry, limits: Limits, store: Store, *, known: bool
+) -> PutResult:
     before = work.state.entries
     decision = decide(before, failure, limits, utc_now())
     if decision.closes is not None:
@@ -55,7 +61,7 @@ def _apply(work: Transaction, failure: Entry, limits: Limits, store: Store) -> P
         counts = {**dropped, decision.reason: dropped.get(decision.reason, 0) + 1}
         work.state = work.state._replace(dropped=counts)
         return PutResult.dropped(failure, decision.reason, decision.detail)
-    failure = _marked_as_regression(failure, work.state, store)
+    failure = _marked_as_regression(failure, work.state, store, known=known)
     entry = failure if decision.target is None else count_onto(decision.target, failure)
     work.store(entry, limits.max_size, admitted=str(decision.kind))
     admission = Admission(decision.kind, entry["id"], decision.reason)
@@ -71,19 +77,19 @@ def _with_unique_id(failure: Entry, state: QueueState, store: Store) -> Entry:
     return failure
 
 
-def _marked_as_regression(failure: Entry, state: QueueState, store: Store) -> Entry:
+def _marked_as_regression(failure: Entry, state: QueueState, store: Store, *, known: bool) -> Entry:
     if failure["type"] == ESCALATION:
         return failure  # a question asked again is no bug that came back
-    known = failure["fingerprint"]
-    resolved = [e for e in state.entries if e["resolved_at"] and known in fingerprints(e)]
-    if resolved:
-        before: Entry | None = max(resolved, key=closed_at)
-    else:
+    name = failure["fingerprint"]
+    resolved = [e for e in state.entries if e["resolved_at"] and name in fingerprints(e)]
+    if known and not resolved:
         # What was reopened is in the archive as it was before.
-        past = store.archived_resolved([known], still=True)
-        before = next((e for e in past if all(e["id"] != one["id"] for one in state.entries)), None)
-    if before is None:
+        here = {entry["id"] for entry in state.entries}
+        past = store.archived_resolved([name], still=True)
+        resolved = list(islice((entry for entry in past if entry["id"] not in here), 1))
+    if not resolved:
         return failure
+    before = max(resolved, key=closed_at)
     return {**failure, "regression_of": before["id"], "regression_note": before["resolution"]}
 
 

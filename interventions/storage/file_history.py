@@ -54,10 +54,6 @@ CREATE INDEX failure_holder ON intervention_failures (holder);
 CREATE INDEX failure_like ON intervention_failures (fingerprint, created);
 CREATE INDEX failure_dropped ON intervention_failures (reason) WHERE admission = 'dropped'
 """
-_IS_KNOWN = (
-    "SELECT EXISTS (SELECT 1 FROM intervention_archive WHERE id = ?)"
-    " OR EXISTS (SELECT 1 FROM resolved WHERE fingerprint = ?)"
-)
 # What is there with that id goes, and what comes has another place.
 _ADD_ARCHIVED = store.ADD_ARCHIVED.replace("INSERT", "INSERT OR REPLACE")
 _ADD_FAILURE = store.ADD_FAILURE.replace("INSERT", "INSERT OR REPLACE")
@@ -88,17 +84,16 @@ class FileHistory(store.Store):
         self._logs = places.error_log_folder(home)
         self._index = _Index(places.history_index(home))
 
-    def look_ahead(self, failure: Entry | None = None) -> None:
-        """Index what is new of the archive, and learn whether it knows of a failure that is put:
-        before the lock is taken, rather than under it. It knows of hardly any."""
-        marks = self._marks(None)
-        unknown: list[tuple[str, tuple[object, ...]]] = []
-        if any(marks.values()):
-            names = (failure["id"], failure["fingerprint"]) if failure else ("", "")
-            known = self._answer(_IS_KNOWN, names, marks)
-            if failure and known == [(0,)]:
-                unknown = self._asked_by_put(failure)
-        self._index.seen, self._index.unknown = marks, unknown
+    def knows(self, failure: Entry) -> bool:
+        """Asked a second time, while the archive is the same, it does not ask the index again: so
+        a put asks before it takes the lock."""
+        with reading(self._archive):
+            asked = (failure["id"], failure["fingerprint"], places.mark_of(self._archive))
+        if asked != self._index.unknown:
+            if super().knows(failure):
+                return True
+            self._index.unknown = asked
+        return False
 
     def upkeep(self, action: str) -> list[Transition]:
         """The lines that are about no entry (`rebuild`, `prune`), the latest first."""
@@ -157,8 +152,6 @@ class FileHistory(store.Store):
     def _rows(self, sql: str, *values: object, logs: str | None = "") -> store.Rows:
         with reading(self._archive.parent):
             marks = self._marks(logs)
-            if (sql, values) in self._index.unknown and marks == self._index.seen:
-                return []
         return self._answer(sql, values, marks) if logs is not None or any(marks.values()) else []
 
     def _answer(
@@ -330,9 +323,8 @@ class _Index(threading.local):
         self._tried = self._in_memory = False
         self._connection: _Connection | None = None
         self._process = 0
-        # What the files were like when it was asked last, and which questions had no answer then.
-        self.seen: Mapping[Path, Mark | None] = {}
-        self.unknown: list[tuple[str, tuple[object, ...]]] = []
+        # The failure that it did not know, and what the archive was like then.
+        self.unknown: tuple[str, str, Mark | None] | None = None
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None or self._process != os.getpid():

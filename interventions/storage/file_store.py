@@ -111,7 +111,7 @@ class FileStore(FileHistory):
 
     @contextmanager
     def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
-        self.look_ahead()
+        self._rows("SELECT 1", logs=None)  # indexes what is new before others wait for it
         with self._lock.hold(timeout_s), self._work(restoring=restoring) as work:
             yield work
         if time.monotonic() - self._retained_at > RETAINED_EVERY.total_seconds():
@@ -122,7 +122,7 @@ class FileStore(FileHistory):
 
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
         """A waiting writer leaves a letter; the lock's holder commits all letters in one write."""
-        self.look_ahead(failure)
+        self.knows(failure)  # before others wait for the answer
         letter = Letter(self._home, failure, limits)
         try:
             with self._lock.hold(timeout_s, letter.poll) as held:

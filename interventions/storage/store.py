@@ -37,7 +37,6 @@ ADD_FAILURE = (
     " fingerprint, error_type, error_message, turns, line)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_ONE = "SELECT entry FROM intervention_archive WHERE id = ?"
 _PAGE, _LAST = 250, 2**62
 _MOST_MESSAGE = 300  # characters: a sample for the trends
 # Those of the logs that hold what was dropped, for `logs`.
@@ -250,16 +249,23 @@ class Store:
             yield from self._lines(rows)
             after = rows[-1][1:]
 
-    def _asked_by_put(self, failure: Entry) -> list[tuple[str, tuple[object, ...]]]:
-        """What `archived_one` and `archived_resolved` will be asked when it is put."""
-        resolved = ([failure["fingerprint"]], True, _LAST, _PAGE)
-        return [(_ONE, (failure["id"],)), (self._resolved(), resolved)]
-
     # The archive
+
+    def knows(self, failure: Entry) -> bool:
+        """Whether the archive has its id, or an entry that was resolved with its fingerprint: each
+        put asks, and it is hardly ever so."""
+        sql, values = self._is_known(failure)
+        return self._rows(sql, *values, logs=None) == [(True,)]
+
+    def _is_known(self, failure: Entry) -> tuple[str, tuple[object, ...]]:
+        exists = "EXISTS (SELECT 1 FROM intervention_archive WHERE"
+        sql = f"SELECT {exists} id = ?) OR {exists} still_resolved AND {self.resolved})"
+        return sql, (failure["id"], [failure["fingerprint"]])
 
     def archived_one(self, intervention_id: str) -> Entry | None:
         """By its whole id. The archive has the closed entries that had to leave the queue."""
-        found = self._lines(self._rows(_ONE, intervention_id, logs=None))
+        sql = "SELECT entry FROM intervention_archive WHERE id = ?"
+        found = self._lines(self._rows(sql, intervention_id, logs=None))
         return next(map(parse_entry, found), None)
 
     def archived_ids(self, beginning: str) -> list[str]:
@@ -282,14 +288,12 @@ class Store:
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
         """Those with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
-        found = self._pages(self._resolved(), sorted(names), still, after=(_LAST,), logs=None)
-        return filter(None, map(parse_entry, found))
-
-    def _resolved(self) -> str:
-        return (
+        sql = (
             f"SELECT entry, place FROM intervention_archive WHERE {self.resolved}"
             " AND (still_resolved OR NOT ?) AND place < ? ORDER BY place DESC LIMIT ?"
         )
+        found = self._pages(sql, sorted(names), still, after=(_LAST,), logs=None)
+        return filter(None, map(parse_entry, found))
 
     def archived_figures(self, without: Collection[str], closed_since: str = "") -> ClosedFigures:
         """Of every archived entry but those with these ids, and those closed before."""

@@ -153,7 +153,7 @@ class QueueStore(store.Store):
         with self._errors("write", timeout_s), self._begun() as connection:
             milliseconds = f"{max(1, round(timeout_s * 1000))}ms"
             connection.execute(_LOCKED, [milliseconds, "on" if joined else "off", _LOCK])
-            asked = self._asked_by_put(failure) if failure else []
+            asked = [self._is_known(failure)] if failure else []
             self._thread.ahead = {f"{sql} {of}": _asked(connection, sql, of) for sql, of in asked}
             try:
                 before = self._state(connection)

@@ -70,6 +70,9 @@ class MemoryStore(FileHistory):
         with self.transaction(timeout_s) as work:
             return admit(work, failure, limits, self)
 
+    def knows(self, failure: Entry) -> bool:
+        return True
+
     def archived_one(self, intervention_id: str) -> Entry | None:
         return self._archived.get(intervention_id)
 
