@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from subprocess import PIPE, run
 from time import monotonic
@@ -24,8 +24,9 @@ from unified_flow.api.upkeep import Upkeep
 from unified_flow.cli.app import app
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.errors import ConfigError, DatabaseAwayError
+from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.guardrails import open_store
-from unified_flow.shared.database import Connection, Database, database_at, joining
+from unified_flow.shared.database import PATIENCE_S, Connection, Database, database_at, joining
 from unified_flow.shared.migration import migrate, revisions
 from unified_flow.wiring import wire
 
@@ -115,6 +116,28 @@ def test_what_is_read_waits_for_a_database_that_was_away(database: Database) -> 
             " WHERE pid != pg_backend_pid() AND datname = current_database()"
         )
     assert database.run(lambda c: c.execute("SELECT 2").fetchone()) == (2,)
+
+
+def test_a_server_that_takes_no_more_connections_refuses_everybody_in_time(
+    client: UnifiedFlow, served_home: Path, database: Database
+) -> None:
+    """However many ask at once; and they are told what is wrong."""
+
+    async def ask() -> float:
+        asked_at = monotonic()
+        with pytest.raises(DatabaseAwayError, match="too many clients already"):
+            await client.process("s", "What is a topic?", persist=False)
+        return monotonic() - asked_at
+
+    async def ask_many() -> list[float]:
+        return await asyncio.gather(*[ask() for _ in range(40)])
+
+    database_at(served_home).close()
+    with ExitStack() as stack:
+        with suppress(DatabaseAwayError):
+            while True:
+                stack.enter_context(database.connect())
+        assert max(asyncio.run(ask_many())) < PATIENCE_S + 1
 
 
 def test_a_process_that_was_frozen_within_a_transaction_begins_it_anew(database: Database) -> None:

@@ -10,8 +10,9 @@ import os
 import secrets
 import select
 import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg.pq import TransactionStatus
 
 from interventions.settings import SharedSettings, settings_of
 from unified_flow.errors import ConfigError, DatabaseAwayError
@@ -59,14 +60,19 @@ _AWAY = (
     psycopg.InterfaceError,
     psycopg.errors.ReadOnlySqlTransaction,
     psycopg.errors.IdleInTransactionSessionTimeout,
-    PoolTimeout,
 )
 
-# What they say of a lost connection names the server; DatabaseAwayError says it once.
-for _name in ("psycopg", "psycopg.pool"):
-    logging.getLogger(_name).setLevel(logging.CRITICAL)
+# What it says of a lost connection names the server; DatabaseAwayError says it once.
+logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
 _joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
+
+
+class _KeptConnection(Connection):
+    """It ends with the process, or is closed before."""
+
+    def __del__(self, *_: object) -> None:
+        """No warning."""
 
 
 class Database:
@@ -80,35 +86,51 @@ class Database:
         self.session = SESSION | {"options": f"{own} {SESSION['options']}"}
         self.program = _program()
         self.patience_s = PATIENCE_S
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            url,
-            kwargs={"autocommit": True, **self.session, "application_name": self.program},
-            min_size=0,
-            max_size=MOST_CONNECTIONS,
-            check=_must_be_alive,
-            reconnect_timeout=CONNECT_S,
-            open=False,
-        )
+        self._away_since: float | None = None
+        self._kept: list[Connection] = []
+        self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
-    def connect(self, name: str = "") -> Connection:
+    def connect(self, name: str = "", kind: type[Connection] = psycopg.Connection) -> Connection:
         """A session of its own, autocommit; with a `name` it is none by which the process is known
         to live. Raises DatabaseAwayError."""
         with self.away():
-            return psycopg.connect(
+            return kind.connect(
                 self.url, autocommit=True, **self.session, application_name=name or self.program
             )
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """One of the pool, autocommit, or the one that was joined. Raises DatabaseAwayError."""
+        """One of those that are kept, autocommit, or the one that was joined. Raises
+        DatabaseAwayError."""
         joined = _joined.get()
         if joined is not None:
             yield joined
             return
-        with self.away():
-            self._pool.open()  # on first use: it begins threads
-            with self._pool.connection(timeout=CONNECT_S) as connection:
-                yield connection
+        if not self._room.acquire(timeout=CONNECT_S):
+            raise DatabaseAwayError(f"{self.named} is slow: all connections to it are in use")
+        try:
+            connection = self._kept_one() or self.connect(kind=_KeptConnection)
+            try:
+                with self.away():
+                    yield connection
+            finally:
+                if connection.info.transaction_status == TransactionStatus.IDLE:
+                    self._kept.append(connection)
+                else:
+                    connection.close()
+        finally:
+            self._room.release()
+
+    def _kept_one(self) -> Connection | None:
+        """Nothing has come on a connection that is well, so that it costs the server nothing."""
+        with suppress(IndexError):
+            while True:
+                connection, news = self._kept.pop(), select.poll()
+                news.register(connection.fileno(), select.POLLIN)
+                if not news.poll(0):
+                    return connection
+                connection.close()
+        return None
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -141,20 +163,27 @@ class Database:
         return self.waiting(once)
 
     def waiting(self, work: Callable[[], T]) -> T:
-        """What `work` returns, which is done again for `patience_s` if the database is away; not
-        within a transaction that was joined."""
-        ends_at, pauses = monotonic() + self.patience_s, pauses_s(PAUSE_S, LONGEST_PAUSE_S)
+        """What `work` returns, which is done again if the database is away, until it has been for
+        `patience_s`: who comes later tries once. Not within a transaction that was joined."""
+        pauses = pauses_s(PAUSE_S, LONGEST_PAUSE_S)
         while True:
+            began_at = monotonic()
             try:
-                return work()
+                done = work()
             except DatabaseAwayError:
-                pause_s = next(pauses)
-                if monotonic() + pause_s > ends_at or is_joined():
+                self._away_since = away_since = self._away_since or began_at
+                tried_at, pause_s = monotonic(), next(pauses)
+                next_ends_at = tried_at + pause_s + (tried_at - began_at)
+                if next_ends_at > away_since + self.patience_s or is_joined():
                     raise
+            else:
+                self._away_since = None
+                return done
             sleep(pause_s)
 
     def close(self) -> None:
-        self._pool.close()
+        while self._kept:
+            self._kept.pop().close()
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -233,12 +262,3 @@ def _program() -> str:
     """PostgreSQL keeps 63 ASCII characters of it."""
     host = socket.gethostname().encode("ascii", "replace").decode()[:40]
     return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-def _must_be_alive(connection: Connection) -> None:
-    """Raises OperationalError. Nothing has come on a connection that is well, so that it costs the
-    server nothing."""
-    news = select.poll()
-    news.register(connection.fileno(), select.POLLIN)
-    if news.poll(0):
-        connection.execute("")

@@ -30,13 +30,7 @@ from interventions.storage.jsonl import decode
 from interventions.storage.queue_file import QueueState, shortened, with_all_turns
 from interventions.storage.store import Admit, PutResult, Transaction
 from unified_flow.errors import ConfigError, DatabaseAwayError
-from unified_flow.shared.database import (
-    Connection,
-    Database,
-    database_at,
-    is_joined,
-    joining,
-)
+from unified_flow.shared.database import Connection, Database, database_at, is_joined, joining
 from unified_flow.shared.notifications import Listener
 from unified_flow.shared.stored_text import encoded, storable
 
@@ -131,14 +125,8 @@ class QueueStore(store.Store):
 
     # Changing
 
-    @contextmanager
-    def transaction(self, timeout_s: float, *, restoring: bool = False) -> Iterator[Transaction]:
-        """There is nothing to restore from: what PostgreSQL has committed, it has."""
-        with self._exclusive(timeout_s) as work:
-            yield work
-
     def submit(self, failure: Entry, limits: Limits, timeout_s: float, admit: Admit) -> PutResult:
-        with self._exclusive(timeout_s, failure) as work:
+        with self.transaction(timeout_s, failure=failure) as work:
             result = admit(work, failure, limits, self)
             with self._reading() as connection:
                 add_failures(connection, [{**result.failure, **result.admission.fields}])
@@ -146,9 +134,12 @@ class QueueStore(store.Store):
         return result
 
     @contextmanager
-    def _exclusive(self, timeout_s: float, failure: Entry | None = None) -> Iterator[Transaction]:
-        """What `admit` asks the archive about a failure is asked with what is asked first: others
-        wait for as long as a question and its answer take."""
+    def transaction(
+        self, timeout_s: float, *, restoring: bool = False, failure: Entry | None = None
+    ) -> Iterator[Transaction]:
+        """There is nothing to restore from: what PostgreSQL has committed, it has. What `admit`
+        asks the archive about a failure is asked with what is asked first: others wait for as long
+        as a question and its answer take."""
         joined = is_joined()
         with self._errors("write", timeout_s), self._begun() as connection:
             milliseconds = f"{max(1, round(timeout_s * 1000))}ms"

@@ -10,9 +10,8 @@ from unified_flow.lib.text import terms
 from unified_flow.shared.database import Connection, Database
 from unified_flow.shared.fts5_ranking import Tokens, score, times_in, tokens_of, weight_of
 from unified_flow.shared.stored_text import escaped, unescaped
-from unified_flow.turns.results import PriorTurn, Saved
+from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
-from unified_flow.turns.turn import Turn
 
 T = TypeVar("T")
 
@@ -41,9 +40,6 @@ class SharedSessions(Sessions):
         (tokens,) = tokens_of([words])
         add = "UPDATE session_turns SET tokens = ?, length = ? WHERE turn_id = ?"
         run(add, tokens, len(tokens), turn_id)
-
-    def save(self, turn: Turn) -> Saved:
-        return super().save(turn) if turn.persist else Saved()
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
         phrases = [phrase for phrase in tokens_of(list(dict.fromkeys(terms(text)))) if phrase]

@@ -23,13 +23,7 @@ from unified_flow.shared.database import Database, joining
 from unified_flow.shared.lock_session import LockSession
 from unified_flow.shared.stored_text import storable
 from unified_flow.shared.workflows import ENQUEUE, queue_name
-from unified_flow.turns.events import (
-    VERSION,
-    AnyEvent,
-    TurnResumed,
-    TurnStarted,
-    TurnTakenOver,
-)
+from unified_flow.turns.events import VERSION, AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.journal import must_be_durable
 from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.store import ReportingLease, RunLostError
@@ -212,7 +206,8 @@ class PostgresLease(ReportingLease):
                 connection.execute(_NEW, values)
             row = connection.execute(query.encode(), values).fetchone()
             if row is None and not self._is_written():
-                raise self._lost()
+                self._waiting.clear()  # it is the other's turn: nothing more of this one
+                raise RunLostError(self.turn_id)
 
     def _is_written(self) -> bool:
         """Whether what waits was written just before the connection was lost."""
@@ -220,10 +215,6 @@ class PostgresLease(ReportingLease):
         seq = self.lines + len(self._waiting)
         row = self.database.row(query, turn_id=self.turn_id, seq=seq)
         return bool(row) and row[0] == self._waiting[-1][1]
-
-    def _lost(self) -> RunLostError:
-        self._waiting.clear()  # it is the other's turn: nothing more of this one
-        return RunLostError(self.turn_id)
 
     def _values(self) -> dict[str, Any]:
         events = [event for event, _ in self._waiting]
