@@ -144,7 +144,7 @@ def _retention(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
 
 
 def _turns(queue: InterventionQueue, mend: bool) -> Iterator[Finding]:
-    """Nothing of the queue's is wrong then, so it is no failure of the queue."""
+    """Turns that are lost: something to do, but no failure of the queue."""
     with suppress(CorruptQueueError, NoResumerError):  # another finding says so
         if found := lost_turns(queue.entries(), queue.home):
             yield Finding(found[0], todo=found[1])

@@ -77,7 +77,7 @@ class LimitError(ConflictError): ...
 
 
 class ArgumentError(QueueError, ValueError):
-    """Nothing was written."""
+    """An argument is wrong; nothing was written."""
 
     def __init__(self, message: str, *, argument: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -48,7 +48,7 @@ def find_home(explicit: Path | str | None = None) -> Path:
 
 
 def settings_files(home: Path) -> list[Path]:
-    """Those that may hold settings for it, the first one first."""
+    """The files that may hold settings for `home`, the first one first."""
     return [path for path in (home / SETTINGS_FILE, home / PROJECT_FILE) if path.is_file()]
 
 
@@ -90,7 +90,7 @@ def mark_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def error_logs(home: Path, beginning: str = "") -> list[Path]:
-    """Those that exist and whose names begin so, the oldest first."""
+    """The error logs whose names begin with `beginning`, the oldest first."""
     return _named(error_log_folder(home), beginning, ".jsonl")
 
 

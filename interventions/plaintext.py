@@ -48,7 +48,7 @@ def one_line(text: str) -> str:
 
 
 def first_of(texts: Sequence[str], most: int) -> list[str]:
-    """At most so many of them, and then how many more there are."""
+    """The texts, cut to `most` of them and a last one that counts the others."""
     left = len(texts) - most
     return [*texts[:most], f"and {left} more"] if left > 0 else list(texts)
 

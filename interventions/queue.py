@@ -266,14 +266,14 @@ class InterventionQueue:
         return list(self.store.journal(intervention_id))[::-1]
 
     def health(self, state: QueueState | None = None, now: datetime | None = None) -> Health:
-        """Of this state, by default the present one."""
+        """The figures of `state`, by default of the present one."""
         state = state or self.store.read()
         figures = self.store.archived_figures({entry["id"] for entry in state.entries})
         logged = self.store.dropped_by_reason()
         return health(state, figures, logged, self.limits, now or utc_now())
 
     def trends(self, window: Window, now: datetime | None = None) -> Trends:
-        """Over this window of time until now."""
+        """How failures came and were closed in the window that ends now."""
         entries, now = self.store.read().entries, now or utc_now()
         since, own = window.since(now), {entry["id"] for entry in entries}
         archived = self.store.archived_figures(own, to_text(since))
@@ -329,7 +329,7 @@ class InterventionQueue:
     def _change_open(
         self, action: str, ids: Collection[str], fields_of: Callable[..., EntryFields], actor: Actor
     ) -> tuple[str, ...]:
-        """Those of the entries that are open and differ afterwards: their ids."""
+        """Change those of the entries that are open; the ids of those that differ afterwards."""
         errors.expect("ids", ids, Collection)
         changed = []
         with self.store.transaction(self.lock_timeout_s) as work:

@@ -79,7 +79,7 @@ def report(queue: InterventionQueue, window: Window, now: datetime | None = None
 
 
 def _blocked_turns(entries: Iterable[Entry]) -> dict[str, set[int]]:
-    """Of open entries, by the fingerprint of what each turn failed with."""
+    """The turns that open entries block, by the fingerprint that each failed with."""
     turns = defaultdict[str, set[int]](set)
     for entry in open_ones(entries):
         turns[entry["fingerprint"]] |= set(turns_of(entry)) - turns_of_others(entry)
@@ -162,7 +162,7 @@ _WIDE, _HIGH, _LEFT, _FOOT = 960, 240, 44, 24  # of the chart, and what its axes
 
 
 def _over_time(found: Trends) -> Iterator[Element]:
-    """A bar for each step, with the worst at its foot."""
+    """A bar for each step of time, with the worst severity at its foot."""
     counts = {name: sum(found["by_severity"][name]) for name in SEVERITIES}
     legend = [
         _node("span", f"{count} {name}", class_=f"key {name}") for name, count in counts.items()

@@ -170,7 +170,7 @@ def _must_be_open(entry: Entry, action: str) -> None:
 
 
 def _closing(entry: Entry, actor: Actor, note: str, row: Resolution) -> EntryFields:
-    """With `row` in its history; a snooze ends."""
+    """What every closing writes: `row` in the entry's history, and no snooze."""
     row = {**row, "at": to_text(actor.at), "by": actor.name, "note": note}
     awake: EntryFields = {"snoozed_until": None, "snoozed_until_occurrences": None}
     return {**awake, "resolution": note or None, "resolutions": [*entry["resolutions"], row]}

@@ -162,7 +162,7 @@ class Monitor(App[None]):
             await asyncio.sleep(_LOOK_AHEAD_S)
 
     def on_paste(self) -> None:
-        """Where nothing can be typed."""
+        """Say so where nothing can be typed."""
         self.notify("pasted text is no command", timeout=2)
 
     def action_help(self) -> None:

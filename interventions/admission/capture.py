@@ -187,7 +187,7 @@ def is_dirty(folder: Path) -> bool | None:
 
 @lru_cache(maxsize=16)
 def _ask_git(folder: Path, *marks: object) -> bool | None:
-    """Again when one of the marks is another."""
+    """Whether tracked files have changes; git is asked again when a mark has changed."""
     # With its locks a status may rewrite the index of a repository somebody is working in.
     git = ["git", "--no-optional-locks", "-C", str(folder)]
     status = [*git, "status", "--porcelain", "-uno"]

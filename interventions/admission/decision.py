@@ -153,7 +153,7 @@ def sample_of(failure: Entry) -> Sample:
 
 
 def _fields_of(kind: type, failure: Entry) -> dict[str, Any]:
-    """Those that the failure has, by the names of `kind`."""
+    """The keys of the TypedDict `kind` for which the failure has a value."""
     found = {name: failure.get(name) for name in kind.__annotations__}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -151,14 +151,14 @@ def validated(fields: dict[str, Any]) -> InterventionRequest:
 
 
 def _wrong(error: pydantic.ValidationError) -> dict[str, str]:
-    """By field, why; without those that only follow from another."""
+    """Why each field is wrong, without mistakes that only follow from another."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
     wrong = [each for each in found if each["type"] != "default_factory_not_called"]
     return {str(each["loc"][0]): each["msg"] for each in wrong}
 
 
 def _usable(fields: dict[str, Any], trouble: pydantic.ValidationError) -> dict[str, Any]:
-    """The fields with those replaced that were refused."""
+    """The fields, with usable values in place of those that were refused."""
     refused = {}
     usable: dict[str, Any] = {**fields}
     for name, why in _wrong(trouble).items():

@@ -78,7 +78,7 @@ class CommandGroup(TyperGroup):
         return list(self.table)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """By sections, and no description cut."""
+        """List the commands by section, with their whole descriptions."""
         width = max(map(len, self.table))
         for title, names in self.sections.items():
             with formatter.section(title):

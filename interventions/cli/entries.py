@@ -87,7 +87,7 @@ def similar(
 def _print(
     entries: list[Entry], remark: str, flags: options.PrintFlags, *, flat: bool = True
 ) -> None:
-    """As data; or as a table, with the remark after it."""
+    """Print the entries as JSON, or as a table with the remark below."""
     if flags["as_json"] and flags["as_jsonl"]:
         raise UsageError("--json and --jsonl are two forms", hint="choose one")
     now = utc_now()

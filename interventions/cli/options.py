@@ -48,7 +48,7 @@ class ChangeFlags(TypedDict):
 
 
 class BatchFlags(ChangeFlags):
-    """Of those that change many."""
+    """The flags of commands that change many entries."""
 
     yes: Yes
 

@@ -80,7 +80,7 @@ def retry(
 
 
 def retry_request(entry: Entry, why: str, flags: options.ResumeFlags) -> RetryRequest:
-    """As the options want it, with what a resumer can show and ask a person."""
+    """The retry that the options ask for; on its way the resumer can tell and ask a person."""
 
     def started(phase: str, changed: Sequence[str]) -> None:
         terminal.note(f"turn {entry['turn_id']} goes on at {phase}")

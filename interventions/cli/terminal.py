@@ -146,7 +146,7 @@ def say(text: str) -> None:
 
 
 def say_to(output: Path | None, text: str) -> None:
-    """To that file, for its owner alone, or to stdout. Raises UsageError."""
+    """Write to `output`, which only its owner may read, else to stdout. Raises UsageError."""
     from interventions.export import write_private  # late: most commands write none
 
     if output is None:
@@ -167,7 +167,7 @@ def say_painted(text: str) -> None:
 
 
 def say_json(value: Any, *, lines: bool = False) -> None:
-    """One object; or with `lines` one compact object on one line."""
+    """Print the value as indented JSON, or with `lines` compact on one line."""
     if lines:
         say(json.dumps(value, ensure_ascii=True, separators=(",", ":")))
     else:

@@ -140,14 +140,14 @@ class RetryResult:
         return "its phase has not completed"
 
     def as_dict(self) -> dict[str, Any]:
-        """For `--json`, where `from` is the phase at which it went on."""
+        """The result for `--json`; `from` is the phase at which the turn went on."""
         # Not `vars`: a resumer's own result may hold what JSON cannot.
         said = {each.name: getattr(self, each.name) for each in fields(RetryResult)}
         return {"from": said.pop("resumed_at"), **said}
 
 
 class Resumer(Protocol):
-    """One that has a `close()` may keep until then what its turns share."""
+    """What resumes turns. One with a `close()` may keep until then what turns share."""
 
     def retry(self, home: Path, request: RetryRequest) -> RetryResult:
         """Raises QueueError if the turn cannot be resumed, and then nothing has happened; whatever
@@ -210,7 +210,7 @@ def registered(group: str, what: str) -> Any:
 
 
 def done_with(resumer: Resumer) -> None:
-    """What it has kept for further turns goes."""
+    """Close the resumer, if it has kept anything for further turns."""
     if callable(close := getattr(resumer, "close", None)):
         close()
 

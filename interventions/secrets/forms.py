@@ -221,7 +221,7 @@ def _begins_table(text: str, head: re.Match[str], columns: int) -> bool:
 
 
 def _is_row(text: str, cells: list[re.Match[str]], columns: int) -> bool:
-    """As many cells as there are names, one after another on one line."""
+    """Whether there are as many cells as names, one after another on one line."""
     if len(cells) < columns or any(one["end"] in _LAST for one in cells[:-1]):
         return False
     follows = all(one.end() == two.start() for one, two in pairwise(cells))
@@ -254,14 +254,14 @@ def begins_prose(text: str) -> bool:
 
 
 def is_harmless(text: str, kind: NameKind) -> bool:
-    """Of a text between quotes or tags, and of any other."""
+    """Whether a text under a name of this kind is no secret, quoted or not."""
     bare = text.strip()
     nothing = not hides(kind, bare) or _HARMLESS["nothing"].match(bare)
     return bool(nothing) or is_placeholder(bare) or is_sentence(bare)
 
 
 def is_harmless_bare(text: str, kind: NameKind, name: str, join: str) -> bool:
-    """Of a text without quotes after `name` and what joins the two."""
+    """`is_harmless` for a text without quotes; `join` stands between `name` and it."""
     bare = text.strip("\\")
     spaced = join[-1:].isspace()
     if is_harmless(bare, kind) or is_code(bare, loose=spaced or kind is not NameKind.SECRET):

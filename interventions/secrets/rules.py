@@ -44,7 +44,7 @@ def is_masked(text: str) -> bool:
 
 
 def inside_quotes(text: str, start: int, end: int) -> Span:
-    """Of a value in the text; one without quotes is all of it."""
+    """The span of a value without its quotes, if it has any."""
     opening = TEXT["opening"].match(text, start, end)
     if opening is None:
         return start, end
@@ -80,7 +80,7 @@ def mask_issued(text: str) -> str:
 
 
 def mask_tokens(text: str) -> str:
-    """Without JSON web tokens and what has the form of an issued token."""
+    """Mask JSON web tokens, and what has the form of an issued token."""
     if "eyJ" in text:
         text = KEY["dotted"].sub(_mask_web_token, text)
     runs = (_TOKEN.finditer(text, *run.span()) for run in KEY["run"].finditer(text))

@@ -206,7 +206,7 @@ def _is_argument(before: Any, item: Any) -> bool:
 
 
 def _named(value: Mapping[Any, Any]) -> NameKind:
-    """From the name in a record: `{"name": "password", "value": ...}`."""
+    """The kind of the name in a record such as `{"name": "password", "value": ...}`."""
     if not 2 <= len(value) <= 20:
         return NameKind.PLAIN
     for key, item in value.items():

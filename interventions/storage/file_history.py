@@ -157,7 +157,7 @@ class FileHistory(store.Store):
     def _answer(
         self, sql: str, values: Iterable[object], marks: Mapping[Path, Mark | None]
     ) -> store.Rows:
-        """Of the index, once it knows these files as they are now."""
+        """Ask the index, once it knows these files as they are now."""
         # It outlives the files that it was made of.
         if not (any(marks.values()) or self._index.path.exists()):
             return []

@@ -148,7 +148,7 @@ class FileStore(FileHistory):
             letter.withdraw()
 
     def _retain(self, timeout_s: float) -> None:
-        """Once a day, after a change of a person: no failing turn waits for it."""
+        """Prune once a day, after a person's change: no failing turn waits for it."""
         keep, since = settings_of(self._home, RetentionSettings), utc_now() - RETAINED_EVERY
         is_set = keep.archive_days or keep.archive_entries
         if is_set and not any(line["at"] > to_text(since) for line in self.upkeep("prune")[:1]):
@@ -156,7 +156,7 @@ class FileStore(FileHistory):
             self.prune(keep, {"transition_id": name, "at": now, "action": "prune"}, timeout_s)
 
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
-        """The lock is held for what is archived meanwhile alone."""
+        """The lock is held only to copy what was archived meanwhile."""
         closed_before = self.closed_before(keep)
         if not (gone := self.archived_count(closed_before)):
             return 0
@@ -326,7 +326,7 @@ class FileStore(FileHistory):
         return errors.CorruptQueueError(said, hint=queue_file.REBUILD)
 
     def damaged_files(self) -> list[Path]:
-        """Those that were moved aside, and that the queue was not rebuilt from."""
+        """Queue files that were moved aside, and that the queue was not rebuilt from."""
         found = sorted(self._path.parent.glob(f"{CORRUPT_PREFIX}*.json"))
         if not found:
             return []
@@ -337,7 +337,7 @@ class FileStore(FileHistory):
         return self._path.with_name(f"{prefix}{utc_now():%Y%m%dT%H%M%S_%fZ}.json")
 
     def _set_aside(self, state: QueueState) -> None:
-        """What is no entry, before the file is written without it."""
+        """Keep rows that are no entries in a file: the queue is written without them."""
         rows = [{"what": row, "why": why} for row, why in state.unusable]
         path = self._aside(UNUSABLE_PREFIX)
         try:

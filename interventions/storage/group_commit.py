@@ -35,7 +35,7 @@ _POLL_S = 0.002
 
 
 class Letter:
-    """Of one writer, which leaves it when it has to wait."""
+    """The failure of a writer that waits, left for whoever holds the lock."""
 
     answer: PutResult
 
@@ -106,7 +106,7 @@ class Letter:
             self._path = None
 
     def answer_or_withdraw(self) -> PutResult | None:
-        """For a writer whose time is up: one letter is not both put and given back."""
+        """For a writer whose time is up: a letter is either put or withdrawn, never both."""
         if self._path is None:
             return None
         with suppress(FileNotFoundError):
@@ -138,7 +138,7 @@ def claim_letters(home: Path, answered: Collection[str]) -> Iterator[tuple[str, 
 
 
 def remove_letters(home: Path, lines: Iterable[LogLine]) -> None:
-    """Those whose failures are in the error log."""
+    """Remove the letters of these lines, which are in the error log."""
     for line in lines:
         if line.letter:
             _remove(letters_folder(home) / line.letter)

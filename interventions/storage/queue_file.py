@@ -237,7 +237,7 @@ def may_have_more(entry: Entry) -> bool:
 
 
 def shortened(entry: Entry) -> Entry:
-    """With its latest turns alone, if it has more than the file takes."""
+    """The entry with its latest turns only, if it has more than the file takes."""
     if len(entry["turns"]) <= MOST_IN_FILE:
         return entry
     kept = entry["turns"][-KEPT:]
@@ -249,7 +249,7 @@ def shortened(entry: Entry) -> Entry:
 
 
 def with_all_turns(entry: Entry, failures_of: Callable[[str], TurnsByFailure]) -> Entry:
-    """With those that are in the log alone, which `failures_of` its id has."""
+    """The entry with all its turns, also those that only the log has (`failures_of`)."""
     if not may_have_more(entry):
         return entry
     turns: list[int] = []
@@ -302,7 +302,7 @@ def _row(path: Path) -> str:
 
 
 def note_checked(home: Path, seen: bytes) -> None:
-    """Of what was seen nothing was lost. Who may not write it checks again."""
+    """Note that nothing of what was seen is lost; a user who may not write checks again."""
     if seen and seen != _noted(home):
         with suppress(OSError):
             fd = places.open_private(places.checked_file(home), os.O_WRONLY | os.O_TRUNC)

@@ -70,7 +70,7 @@ class Admission:
 
     @property
     def fields(self) -> dict[str, str | None]:
-        """As a line of a log has them."""
+        """The fields that a line of the error log has of it."""
         kind = {"admission": str(self.kind), "intervention_id": self.intervention_id}
         return {**kind, "reason": self.reason, "detail": self.detail}
 
@@ -186,7 +186,7 @@ ParseEntry = Callable[[bytes], Entry | None]
 
 
 def parse_entry(line: bytes) -> Entry | None:
-    """Of the archive; None if another program has been at it."""
+    """A line of the archive as an entry; None if another program has damaged it."""
     with suppress(ValueError):
         return complete(parse_line(line) or {})
     return None
@@ -296,7 +296,7 @@ class Store:
         return filter(None, map(parse_entry, found))
 
     def archived_figures(self, without: Collection[str], closed_since: str = "") -> ClosedFigures:
-        """Of every archived entry but those with these ids, and those closed before."""
+        """Figures of the archive, without these ids and without entries closed earlier."""
         chosen = f"FROM intervention_archive WHERE closed_at >= ? AND {self.others}"
         values = (closed_since, sorted(without))
         sql = (
@@ -373,7 +373,7 @@ class Store:
         return {turn for (turns,) in rows for turn in _numbers(turns)}
 
     def turns_by_failure(self, intervention_id: str) -> TurnsByFailure:
-        """Of each failure that this entry holds, the oldest first."""
+        """Fingerprint and turns of each failure that the entry holds, the oldest first."""
         sql = (
             "SELECT fingerprint, CAST(turns AS text) FROM intervention_failures"
             " WHERE holder = ? AND turns IS NOT NULL ORDER BY place"
@@ -416,5 +416,5 @@ def failure_row(line: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def _numbers(written: str) -> list[int]:
-    """Of a list as either database writes it."""
+    """The numbers in a list, as either database writes it."""
     return list(map(int, re.findall(r"-?\d+", written)))

@@ -240,7 +240,7 @@ def _lines_of(value: Any) -> list[str]:
 
 
 def commands(entry: Entry, resumer: bool = True) -> list[str]:
-    """Those with which a person goes on, the most likely first."""
+    """The commands with which a person goes on, the most likely first."""
     short = short_id(entry["id"])
     if not is_open(entry):
         return [f"interventions reopen {short}", f"interventions similar {short}"]

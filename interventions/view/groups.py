@@ -60,13 +60,13 @@ class Group(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What the first failed with last."""
+        """The error with which the first entry failed last."""
         failure = latest_failure(self.first)
         return one_line(f"{failure.get('error_type')}: {failure.get('error_message')}"[:500])
 
 
 def grouped(entries: Iterable[Entry]) -> list[Group]:
-    """By fingerprint, in the order of each group's first entry."""
+    """The entries grouped by fingerprint, in the order of each group's first entry."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(entry["fingerprint"] or entry["id"], []).append(entry)
@@ -74,7 +74,7 @@ def grouped(entries: Iterable[Entry]) -> list[Group]:
 
 
 def single(entries: Iterable[Entry]) -> list[Group]:
-    """Each by itself."""
+    """Each entry as a group of its own."""
     return [Group(entry["id"], (entry,)) for entry in entries]
 
 

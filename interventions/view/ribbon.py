@@ -25,7 +25,7 @@ class Phase:
 
 
 def phases(value: Any) -> list[Phase]:
-    """From `context.turn.ribbon`; anything else there gives none."""
+    """The phases in `context.turn.ribbon`; a value of another form has none."""
     found = []
     for item in value if isinstance(value, list) else []:
         if isinstance(item, dict):

@@ -177,7 +177,7 @@ def changes_since(home: Path, turn_id: int) -> tuple[str, ...]:
 
 
 def foreign_error(error: Exception) -> str:
-    """Of code that is not ours, which may have put anything into it."""
+    """An error of code that is not ours, redacted: it may hold anything."""
     return one_line(redact_text(f"{type(error).__name__}: {error}"))
 
 

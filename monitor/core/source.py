@@ -145,7 +145,7 @@ class LiveSource:
         return Background(past, tuple(self.queue.journal(intervention_id)))
 
     def _absence(self) -> Trouble | None:
-        """Of the file, and of the logs that it could be made from."""
+        """What is wrong if the queue file, and the logs that it could be made from, are missing."""
         folder, file = state_folder(self.home), queue_file(self.home)
         if not self._is_file or file.exists():
             return None

@@ -118,7 +118,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
     # What a subclass may say otherwise
 
     def heading(self) -> Content:
-        """Not a string, which would be markup: the ids in it come from outside."""
+        """As `Content`: a string would be read as markup, and its ids come from outside."""
         count = len(self.entries)
         which = "1 intervention" if count == 1 else f"{count} interventions"
         ids = short_ids(entry["id"] for entry in self.entries)
@@ -155,7 +155,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         return ""
 
     def change(self) -> Change:
-        """From what was typed. Raises InputError."""
+        """The change that was typed. Raises InputError."""
         raise NotImplementedError
 
     def job(self) -> Job:
@@ -188,7 +188,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self._show("#form-remark", "\n".join(self.notes()))
 
     def _show(self, where: str, text: Content | str) -> None:
-        """Without a text it takes no line."""
+        """Show the text; an empty one takes no line."""
         found = self.query_one(where, Static)
         found.update(text)
         found.display = bool(text)
@@ -235,7 +235,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         self.app.run_worker(self._run(job), group="apply")  # which goes on if the form is left
 
     def action_override(self) -> None:
-        """With what somebody else has made of them, which the form has shown."""
+        """Submit with what somebody else has made of the entries, which the form has shown."""
         self.entries = [self._newer.get(entry["id"], entry) for entry in self.entries]
         self.action_submit()
 
@@ -263,7 +263,7 @@ class Form(ModalScreen[ChangeOutcome | None]):
         return replace(outcome, refused=tuple(map(self._explained, outcome.refused)))
 
     def _explained(self, refusal: Refusal) -> Refusal:
-        """With the current state of an entry that somebody else has changed."""
+        """The refusal with the current state of an entry that somebody else has changed."""
         own = now = refusal.entry
         with suppress(QueueError):
             now = self.queue.find(own["id"])

@@ -90,7 +90,7 @@ class EntryScreen(Screen[None]):
         return self._item(self.row)
 
     def _item(self, key: str | None) -> Item:
-        """One that stands for nothing where there is none."""
+        """The item with this key, or one that stands for nothing."""
         return self.tab.shown.get(key or "") or Item("", ())
 
     def turn_to_resume(self) -> LiveTurn | None:
@@ -212,7 +212,7 @@ class EntryScreen(Screen[None]):
             self._report(await self.app.push_screen_wait(form))
 
     async def _past_changes(self, queue: InterventionQueue, entry: Entry) -> list[str]:
-        """By anybody, a line each; none where it cannot be undone, which is said."""
+        """Changes by anybody, a line each; [] where nothing can be undone, which is said."""
         try:
             await asyncio.to_thread(queue.find, entry["id"])  # a lost queue has a journal, too
             journal = await asyncio.to_thread(queue.journal, entry["id"])
@@ -273,7 +273,7 @@ class EntryScreen(Screen[None]):
             )
 
     def _commands(self) -> list[str]:
-        """Those with which one goes on."""
+        """The commands with which a person goes on."""
         entry, interrupted = next(iter(self.targets()), None), self.turn_to_resume()
         found = commands(entry, has_resumer()) if entry else []
         found += [f"unified-flow resume {interrupted['turn_id']}"] if interrupted else []
@@ -348,7 +348,7 @@ class EntryScreen(Screen[None]):
             self.notify_once(f"the {what} was open; t retries with it as it is now")
 
     def notify_once(self, text: str, severity: SeverityLevel = "information") -> None:
-        """In place of the notification before."""
+        """Notify in place of the notification before."""
         safe = "\n".join(map(one_line, text.split("\n")))
         self.app.clear_notifications()
         self.app.notify(safe, severity=severity, timeout=4, markup=False)

@@ -113,7 +113,7 @@ class Tab(Generic[Found]):
         return f"({count} marked)" if count else ""
 
     def all_entries(self) -> Sequence[Entry]:
-        """Without a filter."""
+        """What the tab lists without a filter."""
         return ()
 
     def shown_entries(self) -> list[Entry]:

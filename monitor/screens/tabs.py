@@ -54,7 +54,7 @@ class EntryTab(Tab[Group]):
         return Item(found.key, cells, found.entries)
 
     def cells(self, group: Group) -> tuple[Cell, ...]:
-        """All but the mark."""
+        """The cells of a row but for the mark."""
         raise NotImplementedError
 
 
@@ -294,7 +294,7 @@ class LogTab(Tab[LogLine]):
         return Item(key, cells, subject=subject, text=partial(_record_parts, record))
 
     def as_entry(self, found: LogLine) -> Entry:
-        """In the state in which the failure was logged."""
+        """An entry as it was when the failure was logged."""
         record = found[1]
         return complete({"created_at": record.get("logged_at"), "id": "-", **record})
 

@@ -96,7 +96,7 @@ class TriageScreen(EntryScreen):
     def _follow(
         self, read: Callable[[], feeds.Found], show: Callable[[feeds.Found], None], pause_s: float
     ) -> None:
-        """In place of what the same method followed before."""
+        """Show what is read, in place of what the same method showed before."""
         following = feeds.follow(read, partial(self.call_later, show), pause_s)
         self.run_worker(following, group=show.__name__, exclusive=True)
 
@@ -216,7 +216,7 @@ class TriageScreen(EntryScreen):
         self._see(is_seen=True)
 
     def action_next_match(self, steps: int) -> None:
-        """From the last to the first."""
+        """Move by so many matches, from the last one on to the first."""
         rows = self.rows
         if not rows.rows:
             return

@@ -195,7 +195,7 @@ def _line(line: str) -> Content:
 
 
 def _source_lines(lines: tuple[str, ...], *, colours: bool) -> Iterator[Content]:
-    """As far to the left as they all can be."""
+    """The lines of source, as far to the left as all of them can be."""
     found = [match.groups() for line in lines if (match := _SOURCE.fullmatch(line))]
     sources = tuple(dedent("\n".join(source for *_, source in found)).split("\n"))
     coloured = _coloured(sources) if colours else [Content(source) for source in sources]

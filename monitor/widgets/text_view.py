@@ -34,7 +34,7 @@ class Part:
     short: Sequence[Content] | None = None
 
     def shown(self, *, folded: bool) -> list[Content]:
-        """With its heading, which says how much is folded."""
+        """The text with its heading, which says how much is folded."""
         short = self.short if folded else None
         lines = self.lines if short is None else short
         if not self.title:
@@ -123,7 +123,7 @@ class TextView(ScrollView, can_focus=True):
         self._go_to(self._tops, direction)
 
     def _go_to(self, places: Sequence[int], direction: int, *, around: bool = False) -> None:
-        """To the next of the places, as far as there is something to scroll."""
+        """Scroll to the next of the places, as far as there is something to scroll."""
         top = self.scroll_offset.y
         ahead = [place for place in places[::direction] if (place - top) * direction > 0]
         if target := ahead[:1] or (list(places[::direction])[:1] if around else []):
