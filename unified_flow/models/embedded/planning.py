@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from unified_flow.config.tool_names import (
@@ -47,7 +47,7 @@ def plan(query: str, sections: Sections) -> Plan:
     if INTERNET_RESEARCH not in tools and pages_to_read(asked) is not None:
         return _complete("web pages may not be read here")
     call = tool_call(asked, sections.tools) or _in_plain_words(query, tools)
-    parts = [asked] if call is not None else questions_in(asked)
+    parts = (asked,) if call is not None else questions_in(asked)
     goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
     requests = [r for goal in goals if (r := call or _request(goal, tools)) is not None]
     if call is None and _is_remembered(asked, sections) and MEMORY_QUERY in tools:
@@ -95,19 +95,20 @@ def _unclear(asked: str, sections: Sections) -> Plan | None:
     )
 
 
-def questions_in(text: str) -> list[str]:
+@lru_cache(maxsize=32)  # for the goals, and for the quotes
+def questions_in(text: str) -> tuple[str, ...]:
     """The parts of a compound question, if each is a question by itself, else the whole."""
     language = language_of(text)
     lexicon = lexicon_of(language)
     parts = [part for each in lexicon.compound.split(text) if (part := each.strip())]
     if not 1 < len(parts) <= _MOST_GOALS:
-        return [text]
+        return (text,)
     for part in parts:
         # "… and when was it built": the second part leans on the first.
         leans = {word.casefold() for word in words(part)} & lexicon.pronouns
         if leans or not terms(part, language):
-            return [text]
-    return parts
+            return (text,)
+    return tuple(parts)
 
 
 def search_query(question: str) -> str:
