@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Literal, get_args
 
 from interventions.entry import Entry, is_open, short_id
@@ -25,6 +26,8 @@ INTERRUPTED = "it was interrupted"
 STOPPED = "it was stopped while it ran"
 # After Ctrl-C: a turn may still pass, and a server that hangs delays nobody for longer.
 PATIENCE_S = 5.0
+# Ctrl-C that comes just as a wait begins does not end it.
+ONE_WAIT_S = 0.5
 
 
 def retry_entry(
@@ -207,7 +210,7 @@ def retry_all(
     PATIENCE_S to finish; a second Ctrl-C does not wait. Turns may still run then, in threads that
     only the end of the process stops. Raises NoResumerError.
     """
-    from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait  # late
+    from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait  # late
 
     done: list[RetriedTurn] = []
     left = dict.fromkeys(turns)  # by turn, in their order
@@ -240,16 +243,21 @@ def retry_all(
                 break
         for turn_id in left:
             futures[pool.submit(try_turn, turn_id)] = turn_id
-        for future in as_completed(futures):
-            report(future.result())
+        unreported = set(futures)
+        while unreported:
+            ended, unreported = wait(unreported, ONE_WAIT_S, FIRST_COMPLETED)
+            for future in ended:
+                report(future.result())
         contract.done_with(resumer)
         return done, False
     except KeyboardInterrupt:
         running = [future for future in futures if not future.cancel()]
         with suppress(KeyboardInterrupt):  # the second one may come at any moment
-            unfinished = [future for future in running if not future.done()]
+            unfinished = {future for future in running if not future.done()}
             interrupted(len(unfinished))
-            wait(unfinished, timeout=PATIENCE_S)
+            ends_at = monotonic() + PATIENCE_S
+            while unfinished and monotonic() < ends_at:
+                unfinished = wait(unfinished, ONE_WAIT_S).not_done
         for future in running:
             if futures[future] in left:
                 stopped = RetriedTurn(futures[future], "skipped", STOPPED)
