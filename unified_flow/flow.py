@@ -234,7 +234,7 @@ class UnifiedFlow:
 
     @asynccontextmanager
     async def _removed_unless_needed(self, ledger: Ledger) -> AsyncIterator[Ledger]:
-        """At its end a turn that is not kept goes, unless it waits for a person."""
+        """Remove a turn that is not kept at its end, unless it waits for a person."""
         try:
             async with ledger:
                 try:

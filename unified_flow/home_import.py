@@ -63,7 +63,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Stores:
-    """Those of a home, or the shared ones."""
+    """The stores of a home, or the shared ones."""
 
     turns: TurnStore
     queue: FileStore | QueueStore

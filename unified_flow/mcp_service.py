@@ -73,7 +73,7 @@ Offset = Annotated[int, Field(ge=0, description="Characters to skip: a long page
 
 
 def serve(flow: UnifiedFlow, *, allow_write: bool) -> None:
-    """On standard input and output, until the client closes them."""
+    """Serve on standard input and output, until the client closes them."""
 
     @asynccontextmanager
     async def open_flow(_: MCPServer[None]) -> AsyncIterator[None]:
@@ -316,7 +316,7 @@ def _json(value: Any) -> str:
 
 
 def _part(text: str, offset: int) -> str:
-    """From `offset` on, as much as an answer holds, and where it goes on."""
+    """As much of the text from `offset` on as an answer holds, and where it goes on."""
     text = clean(text)
     end = offset + MOST_CHARACTERS
     left = len(text) - end

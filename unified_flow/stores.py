@@ -50,7 +50,7 @@ def missing_worker(home: Path) -> str | None:
 
 
 def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
-    """Where machines share a database, workers run what begins or goes on there."""
+    """The turns of a home; where machines share a database, workers run them."""
     database = shared_database(home)
     if database is None:
         return FileTurnStore(state_folder(home) / "turns", known)
@@ -59,14 +59,14 @@ def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
 
 @cache
 def _turns_in(database: Database, max_queued: int) -> TurnStore:
-    """One for the process: the locks of all of its turns are in one session."""
+    """One store for the process: the locks of all of its turns are in one session."""
     from unified_flow.shared.turn_store import PostgresTurnStore
 
     return PostgresTurnStore(database, max_queued=max_queued)
 
 
 def turn_archive(home: Path | str | None) -> TurnArchive:
-    """Of the home that is found from `home` (interventions.home.find_home)."""
+    """The archive of the home that is found from `home` (interventions.home.find_home)."""
     place = find_home(home)
     store = turn_store(place)
     name = "turn_index" if shared_database(place) is None else "shared_turn_index"
@@ -106,7 +106,7 @@ def _shared_texts(home: Path, kind: str) -> SharedTexts | None:
 
 
 def request_rows(home: Path) -> RequestRows | None:
-    """Where the lines of the query log are besides its file."""
+    """Where the query log's lines are besides its file; None without a database."""
     database = shared_database(home)
     if database is None:
         return None

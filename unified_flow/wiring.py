@@ -166,7 +166,7 @@ def _workers(turns: TurnStore, settings: Settings) -> Dispatcher:
 
 
 def _listed(name: str, given: object, what: str, *kinds: type) -> list[Any]:
-    """One or several, as a list. Raises ConfigError for what does not fit."""
+    """What was given, one or several, as a list. Raises ConfigError for what does not fit."""
     if isinstance(given, Sequence) and not isinstance(given, str):
         listed = list(given)
     else:

@@ -154,7 +154,7 @@ class Worker:
 
 
 class _RefusedRun(TurnRun):
-    """Its first phase fails, as every failure, for the reason that it has."""
+    """A run that may not be: its first phase fails, for `reason`, as any failure does."""
 
     def __init__(self, services: Services, reason: UnifiedFlowError) -> None:
         super().__init__(services)

@@ -79,7 +79,7 @@ class Answer(BaseModel):
 def answer_of(
     turn: Turn, session_id: str | None, language: Language, *, traced: bool = False
 ) -> Answer:
-    """Of a turn that ended. A silent one shows nothing, least of all why."""
+    """What the caller gets of a turn that ended; of a silent one nothing, least of all why."""
     if not turn.should_respond:
         return silent_answer(
             turn.request_id, session_id, turn.policy, turn_id=turn.turn_id, saved=turn.saved

@@ -55,7 +55,7 @@ class Connections:
         return serve
 
     def add(self, connection: Connection) -> None:
-        """Where there is no room, the one that has been idle longest is closed."""
+        """Add a connection; if there is no room, close the one that has been idle longest."""
         self._by_address[connection.address] = connection
         if len(self._by_address) > self.most:
             next(iter(self._idle), connection).transport.abort()

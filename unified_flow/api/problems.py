@@ -133,7 +133,7 @@ class ProblemError(HTTPException):
 
 
 def of_kind(kind: Kind, details: Mapping[str, Any], **more: Any) -> Problem:
-    """With its code's own text and status; `more` are further fields."""
+    """A problem with the status of its kind; `more` are further fields."""
     code, status = CODES[kind]
     return Problem(kind, code, status, details, **more)
 
@@ -216,7 +216,7 @@ PROBLEM_OF: dict[type[Exception], Callable[[Any], Problem]] = {
 
 
 def of_exception(error: Exception) -> Problem:
-    """By the nearest class in the table. Raises KeyError if there is none."""
+    """The problem of the nearest class in the table. Raises KeyError if there is none."""
     known = next((cls for cls in type(error).__mro__ if cls in PROBLEM_OF), type(error))
     return PROBLEM_OF[known](error)
 

@@ -51,7 +51,7 @@ class Readiness:
             return self._findings
 
     async def _checks(self, services: Services) -> dict[str, Finding]:
-        """All at once: one that waits for its time-out holds up no other."""
+        """Every check, all at once: one that waits for its time-out holds up no other."""
         index, queue, models, rules, moderates = await asyncio.gather(
             _in_time(self._threads, partial(_index, services)),
             _in_time(self._threads, partial(_queue, services)),
@@ -95,7 +95,7 @@ async def _in_time(threads: FewThreads, check: Callable[[], T]) -> T | Literal[F
 
 
 def _index(services: Services) -> bool:
-    """Without documents there is no index to fail."""
+    """Whether the index answers; without documents there is none that could fail."""
     if services.documents is None:
         return True
     services.documents.ensure_fresh()

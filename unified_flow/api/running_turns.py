@@ -101,7 +101,7 @@ class RunningTurns:
         return self.result(task)
 
     def result(self, task: asyncio.Task[T]) -> T:
-        """Of a task that is done. Raises what it raised."""
+        """What a task that is done has returned. Raises what it raised."""
         if task.cancelled() and self.stopping:
             raise ProblemError(problems.unavailable("stopping"))
         return task.result()

@@ -42,7 +42,7 @@ class Trace(BaseModel):
 
 
 def trace_of(turn: Turn, answer: str, language: Language) -> Trace:
-    """Of a turn that ended; `answer` is the text that its user gets."""
+    """The trace of a turn that ended; `answer` is the text that its user gets."""
     return _trace(turn, _error_of(turn, language), _shown(assistant_message(turn), answer))
 
 

@@ -64,7 +64,7 @@ class Upkeep:
     _prune_at: float = field(default_factory=lambda: monotonic() + FIRST_PRUNE_S)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Look after the stores until it is cancelled."""
         while True:
             await asyncio.sleep(CATCH_UP_S)
             await asyncio.to_thread(self.catch_up)

@@ -119,7 +119,7 @@ def _shown(text: str, block: Block) -> str:
 
 
 def _painted(lines: list[str]) -> Iterator[str]:
-    """Each line marked for itself."""
+    """The lines with marked words painted, each line for itself."""
     inside = False
     for line in lines:
         shown = ""

@@ -203,7 +203,7 @@ def _sessions(services: Services) -> str:
 
 
 def _memories(services: Services) -> str:
-    """Of every user: one file that cannot be read fails each turn of its user."""
+    """Count every user's memories: a file that cannot be read fails each of its user's turns."""
     users, records = services.memory.counted()
     return f"{records} memories of {users} users"
 
@@ -241,7 +241,7 @@ def _rules(services: Services) -> str:
 
 
 async def _moderation(services: Services) -> AsyncIterator[Finding]:
-    """Only if there is any, or the environment expects it."""
+    """Try the moderation, if there is any or the environment expects it."""
     guardrails, own = services.guardrails, services.settings.guardrails
     asked_for = os.environ.get("OPENAI_MODERATION_ENABLED", "").strip()
     if guardrails.moderator is not None:

@@ -93,7 +93,7 @@ def index(
 
 
 def _publish(home: Path | None, collection: str | None, index: Index) -> None:
-    """For all workers, in shared mode."""
+    """In shared mode, publish the index for all workers."""
     from unified_flow.retrieval.documents import publish
     from unified_flow.stores import shared_database
 

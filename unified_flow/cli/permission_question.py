@@ -79,7 +79,7 @@ def _lines(args: Mapping[str, Any], columns: int) -> Iterator[str]:
 
 
 def _pieces(text: str, columns: int) -> list[str]:
-    """By the columns that each character takes; a wide one takes two."""
+    """The text cut into lines of so many columns; a wide character takes two."""
     width = columns if cells(text) == len(text) else columns // 2
     return wrap(text, width, drop_whitespace=False) or [""]
 

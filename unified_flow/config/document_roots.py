@@ -35,12 +35,12 @@ DocumentRoot = Annotated[Path | str, BeforeValidator(_as_root)]
 
 
 def absolute(root: Path | str) -> Root:
-    """As it is stored for a process that may run in another folder later."""
+    """The root as it is stored, for a process that may run in another folder later."""
     return root if is_address(root) else Path(root).expanduser().absolute()
 
 
 def folders_of(roots: Iterable[Path | str]) -> list[Path]:
-    """Those that are on this machine."""
+    """The roots that are on this machine."""
     return [Path(root) for root in roots if not is_address(root)]
 
 
@@ -52,7 +52,7 @@ def resolved(roots: Iterable[Path | str]) -> list[Root]:
 
 
 def _checked(address: str) -> str:
-    """Without what is no part of the page. A password would be kept, and cited."""
+    """The address of the page alone. A password in it is refused: it would be kept, and cited."""
     parts = urlsplit(address)
     if "@" in parts.netloc:
         raise InputError(
@@ -85,12 +85,12 @@ def _resolved(path: Path | str) -> Path:
 
 
 def without_links(root: Path | str) -> Root:
-    """As `resolved` has it, whether or not it is there."""
+    """The root with its links followed, whether or not it is there."""
     return root if is_address(root) else Path(os.path.realpath(Path(root).expanduser()))
 
 
 def root_from(stored: bytes) -> Root:
-    """As the index keeps it: the bytes of the path, or of the address."""
+    """The root that the index keeps as the bytes of its path or address."""
     text = os.fsdecode(stored)
     return text if is_address(text) else Path(text)
 

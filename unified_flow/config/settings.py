@@ -186,7 +186,7 @@ class Settings(BaseSettings):
         return self.local.path
 
     def is_small(self, name: str) -> bool:
-        """Of a language model; by itself, one that runs from a local file."""
+        """Whether the language model is a small one; with `auto`, one from a local file is."""
         size = self.models[name].size if name in self.models else self.size
         return size == "small" or (size == "auto" and self.local_path(name) is not None)
 

@@ -73,7 +73,7 @@ class EphemeralTurns:
 
 
 def _may_go(turn: Turn | None) -> bool:
-    """Not if its process died and nobody knows."""
+    """Whether the turn may be removed: not if its process died and nobody knows."""
     return turn is None or not turn.turn_id or turn.status not in UNDER_WAY
 
 

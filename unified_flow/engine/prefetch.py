@@ -32,7 +32,7 @@ BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 
 
 class Prefetch:
-    """One search, begun at once."""
+    """The search that the turn will ask for most probably, begun before it does."""
 
     def __init__(self, run: TurnRun, turn: Turn, tool: Tool, args: BaseModel) -> None:
         self._services = run.services

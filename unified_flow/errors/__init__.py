@@ -210,7 +210,7 @@ class PageError(ToolError):
 
 
 class PageUnusableError(PageError):
-    """It is there, and is too large, or no text."""
+    """The page is there, but it is too large or no text."""
 
 
 class PageTimeoutError(PageError, ToolTimeoutError):

@@ -116,7 +116,7 @@ def classify(exc: BaseException, stage: Stage) -> Classification:
 
 
 def _type_of(exc: BaseException, category: str) -> str:
-    """As raised, else by the category."""
+    """The intervention's type: the error's own, else one by the category."""
     if isinstance(exc, errors.UnifiedFlowError) and exc.intervention_type is not None:
         return exc.intervention_type
     if category == "permission_error":
@@ -159,7 +159,7 @@ def kind_of(error: BaseException) -> Kind:
 
 
 def kind_of_status(status: int) -> Kind:
-    """Of an HTTP status that says no."""
+    """What kind of failure an HTTP status of 400 and up is."""
     if status == httpx.codes.TOO_MANY_REQUESTS:
         return "recoverable"
     return "transient" if status in _PASSING_STATUS else "permanent"

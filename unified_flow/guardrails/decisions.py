@@ -58,7 +58,7 @@ class RecordedDecision:
     id: int | None = None
 
     def as_shown(self) -> dict[str, Any]:
-        """As it leaves the program: redacted, its time as text."""
+        """The decision as it leaves the program: redacted, its time as text."""
         return dict(redact(asdict(self) | {"created_at": to_text(self.created_at)}))
 
 
@@ -87,7 +87,7 @@ class GuardrailStats:
 
 
 def stats_of(rows: Iterable[Mapping[str, Any]], days: int) -> GuardrailStats:
-    """From the rows of `GuardrailStore.by_day`."""
+    """The statistics of rows of `GuardrailStore.by_day`."""
     outcomes: Counter[str] = Counter()
     blocks: Counter[tuple[str, str]] = Counter()
     retried = 0

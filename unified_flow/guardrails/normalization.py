@@ -101,7 +101,7 @@ class _Readings:
         return f" {phrase} " if phrase else found[0]
 
     def of_letters(self, found: re.Match[str]) -> str:
-        """Of letters that stand apart; a word of one letter may stand before them."""
+        """The word of letters that stand apart; a word of one letter may stand before them."""
         letters = "".join(c for c in found[0] if c.isalnum() or c in "@$")
         for run in (letters, letters[1:]) if letters[0] in "aiAI" else (letters,):
             if word := self._stands_for(run, self._known):
@@ -194,5 +194,5 @@ _LATIN = _LatinLetters()
 
 @cache
 def _cyrillic() -> dict[int, str]:
-    """For `str.translate`: the Cyrillic letters that Latin ones look like."""
+    """A table for `str.translate`: Latin letters to the Cyrillic ones that they look like."""
     return {ord(latin): c for c in map(chr, range(0x0430, 0x0450)) if (latin := _latin(c)) != c}

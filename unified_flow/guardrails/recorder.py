@@ -194,7 +194,7 @@ class Recorder:
         return error(within, hint="unified-flow guardrails show; unified-flow decisions list")
 
     def _is_spike(self, store: GuardrailStore, outcomes: tuple[Outcome, ...]) -> bool:
-        """Once a window; the queue merges the alerts of other processes."""
+        """Whether to alert: once a window; the queue merges the alerts of other processes."""
         window_s = self._settings.alert_window_s
         last = self._alerted.get(outcomes)
         if last is not None and monotonic() - last < window_s:

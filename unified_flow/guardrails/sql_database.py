@@ -170,7 +170,7 @@ class SqlDatabase:
             return None if found is None else str(found)
 
     def _upgrade(self) -> None:
-        """To the newest tables, one process at a time."""
+        """Upgrade to the newest tables, one process at a time."""
         from alembic import command
         from alembic.config import Config
         from alembic.util import CommandError

@@ -276,7 +276,7 @@ class DecisionOutbox:
             jsonl.append(self.file, _line(row), durable=True)
 
     def reject(self, row: dict[str, Any], why: str) -> None:
-        """To the dead letters, so that the row holds up no other."""
+        """Move the row to the dead letters, so that it holds up no other."""
         logger.critical("a decision was refused, see %s: %s", self.dead_letters, why)
         jsonl.append(self.dead_letters, _line(row), durable=True)
 

@@ -47,7 +47,7 @@ class UserRules(RuleSet):
             yield from (Rule("phrase", text, escalates) for text in phrases)
 
     def as_row(self) -> dict[str, Any]:
-        """As it is shown."""
+        """The rules as they are shown."""
         return {"user_id": self.user_id, **self.model_dump(mode="json", exclude={"version"})}
 
     def off_switch(self, channel: str | None) -> str | None:
@@ -79,7 +79,7 @@ def merged(before: UserRules, more: UserRules) -> UserRules:
 
 
 def missing(before: UserRules | None, unwanted: Iterable[str]) -> list[str]:
-    """Those of `unwanted` that the user does not have, however they are written."""
+    """The rules in `unwanted` that the user does not have, however they are written."""
     known = {canonical(rule.text) for rule in before.rules()} if before is not None else set()
     return [rule for rule in unwanted if canonical(rule) not in known]
 
@@ -95,7 +95,7 @@ def without(before: UserRules, unwanted: Iterable[str]) -> UserRules:
 
 
 def _unique(rules: Iterable[str]) -> tuple[str, ...]:
-    """As they were written first: SPAM and spam are one rule."""
+    """Each rule once, as it was written first: SPAM and spam are one rule."""
     first: dict[str, str] = {}
     for rule in rules:
         first.setdefault(canonical(rule), rule)

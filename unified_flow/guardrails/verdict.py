@@ -39,7 +39,7 @@ class GuardrailResult:
 
     @property
     def switched_off(self) -> bool:
-        """Nothing was found: the user wants no answers."""
+        """Whether the user wants no answers at all, so that nothing was searched."""
         return (self.matched_rule or "").startswith(SCOPE)
 
     def as_state(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def of_matches(matches: Sequence[Match]) -> GuardrailResult:
 
 
 def of_rules(rules: UserRules, matcher: Matcher, channel: str | None, text: str) -> GuardrailResult:
-    """By a user's own rules; where AI is off, the text is not searched."""
+    """The result of a user's own rules; where AI is off, the text is not searched."""
     result = of_scope(rules, channel)
     return of_matches(matcher.matches(text)) if result.passes else result
 

@@ -42,7 +42,7 @@ def fence_after(line: str, fence: str) -> str:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """In order; blank lines and rules are none."""
+    """The blocks of the text in order; blank lines and rules are none."""
     begun: tuple[int, Literal["text", "item"]] | None = None
     fence = ""
     fenced = 0  # where the open fence stands

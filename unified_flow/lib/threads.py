@@ -48,7 +48,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def _background_loop() -> asyncio.AbstractEventLoop:
-    """One for the process: what is connected in it stays so between calls."""
+    """The one loop of the process: what is connected in it stays so between calls."""
     loop = asyncio.new_event_loop()
     _start(loop.run_forever, "background")
     return loop

@@ -35,7 +35,7 @@ class LocalModel:
 
     @property
     def pid(self) -> int | None:
-        """Of the process that this model has started, if it has."""
+        """The id of the process that this model has started, if it has."""
         return self._server.pid
 
     async def complete(self, call: ModelCall) -> ModelReply:

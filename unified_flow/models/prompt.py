@@ -135,7 +135,7 @@ def offered_tools(
 
 
 def _terms(tool: ToolDescription) -> set[str]:
-    """Of its name, word by word, its description and the names of its arguments."""
+    """The terms of a tool's name, description and names of arguments."""
     names = " ".join([tool.name, *tool.parameters.get("properties", {})])
     return set(terms(f"{names.replace('_', ' ').replace('.', ' ')} {tool.description}"))
 
@@ -278,7 +278,7 @@ def _tokens_of(name: str, sections: Sections, passages: Sequence[ShownPassage]) 
 
 
 def _newest(history: tuple[PriorTurn, ...], budget: int) -> tuple[PriorTurn, ...]:
-    """At least the last turn, whatever it takes: the question may lean on it."""
+    """The newest turns that fit; the last one in any case: the question may lean on it."""
     chosen: list[PriorTurn] = []
     for turn in reversed(history):
         budget -= _tokens(turn)

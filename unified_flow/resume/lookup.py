@@ -53,7 +53,7 @@ class FlowsByOptions:
         self._wiring = threading.Lock()
 
     def of(self, turn: Turn, home: Path, **given: Any) -> UnifiedFlow:
-        """As `flow_for`."""
+        """The flow of `flow_for`, wired once for all turns that were asked alike."""
         asked = json.dumps([turn.asked_with, given], sort_keys=True, default=str)
         with self._wiring:
             if (home, asked) not in self._flows:

@@ -51,7 +51,7 @@ class Statistics:
 
 
 def collection_names(folder: Path) -> list[str]:
-    """Of the collections in `folder`, in order; [] where there is no folder."""
+    """The names of the collections in `folder`; [] where there is no folder."""
     return sorted(file.name.removesuffix(SUFFIX) for file in folder.glob(f"*{SUFFIX}"))
 
 

@@ -165,7 +165,7 @@ class _Walk:
         return printable(self._below(path))
 
     def _below(self, path: str) -> str:
-        """From the root's own name down."""
+        """The path from the root's own name down."""
         return path[len(str(self.root.parent)) :].lstrip("/")
 
     def _skip(self, path: str, reason: str) -> None:
@@ -173,7 +173,7 @@ class _Walk:
 
 
 def reason_of(exc: OSError) -> str:
-    """For a person."""
+    """Why a file cannot be read, for a person."""
     if isinstance(exc, PermissionError):
         return "permission denied"
     return (exc.strerror or type(exc).__name__).lower()

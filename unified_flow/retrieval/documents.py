@@ -294,21 +294,21 @@ class Documents:
             return explain(reader, found, query, limit, why)
 
     def statistics(self) -> Statistics:
-        """Of the index as it is. Raises RetrievalError."""
+        """Statistics of the index as it is. Raises RetrievalError."""
         with self.index.within(self.roots) if self.roots else self.index as index:
             return statistics(index, self._options.exclude)
 
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
     ) -> list[Passage]:
-        """As Index.search, of documents that are up to date."""
+        """`Index.search`, once the documents are up to date."""
         with self.found(query, limit, conversation) as (reader, found):
             return [passage for passage, _ in reader.passages(found.ordered, limit)]
 
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> AbstractContextManager[tuple[IndexReader, Search]]:
-        """As Index.found, of documents that are up to date."""
+        """`Index.found`, once the documents are up to date."""
         self.ensure_fresh()
         if self._hybrid is not None:
             return self._hybrid.found(self.index, query, limit, conversation)

@@ -160,7 +160,7 @@ def _unit(vector: Vector) -> Vector:
 
 
 def _file_and_size(path: Path) -> str:
-    """Another file of the same name is another model."""
+    """A model by its file's name and size: another file of the same name is another model."""
     try:
         return f"{path.name} ({path.stat().st_size} bytes)"
     except OSError:

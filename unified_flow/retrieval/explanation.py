@@ -60,7 +60,7 @@ class Explanation:
 def explain(
     reader: IndexReader, search: Search, query: str, limit: int, why: str | None = None
 ) -> Explanation:
-    """Of what IndexReader.found has found, with [vectors] or without."""
+    """Explain what `IndexReader.found` has found, with [vectors] or without."""
     asked_in = language_of(query)
     hits = [_hit(reader, each, search) for each in reader.passages(search.ordered, limit)]
     files = () if why is None else _file_standings(reader, why, search, hits)

@@ -62,7 +62,7 @@ def read_files(
     reading: DocumentSettings,
     language: str,
 ) -> Generator[ReadFile]:
-    """In order. `language` is that of what does not tell its own. Close it."""
+    """Read the files in order; `language` is for those that do not tell theirs. Close it."""
     count = min(os.cpu_count() or 1, _MOST)
     if len(files) < _WORTHWHILE or count == 1:
         with Converter(bounds) as converter:
@@ -88,7 +88,7 @@ def read_files(
 
 @contextmanager
 def _process(setup: object) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Not of multiprocessing, which would run the caller's main module in it."""
+    """A process that reads; multiprocessing's would run the caller's main module."""
     command = [sys.executable, "-P", "-c", f"import {__name__} as own; own.main()"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as process:

@@ -79,7 +79,7 @@ class HybridSearch:
     def found(
         self, index: Index, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Iterator[tuple[IndexReader, Search]]:
-        """As Index.found, in the order of both scores joined. Raises RetrievalError."""
+        """`Index.found` in the order of both scores joined. Raises RetrievalError."""
         (vector,) = self._embedder.embed([query])
         while True:
             with index.reading() as reader:

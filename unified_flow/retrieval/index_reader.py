@@ -131,7 +131,7 @@ class IndexReader:
         return self._candidates(both, limit)
 
     def _candidates(self, question: Question, limit: int) -> Search:
-        """Until none that is left out could be among the `limit` best."""
+        """Look at chunks until none that is left out could be among the `limit` best."""
         proposed: list[CandidateChunk] = []
         ordered: list[tuple[float, int]] = []
         own, match = shares(question, self.frequency), ""
@@ -148,7 +148,7 @@ class IndexReader:
         return Search(question, proposed, ordered)
 
     def _question(self, texts: Mapping[str, float]) -> Question:
-        """Of the terms of `texts`, each text with what it weighs."""
+        """The question that the terms of `texts` ask, each text with its weight."""
         asked_in = language_of(" ".join(texts))
         question: Question = {}
         for language in self.languages:
@@ -172,7 +172,7 @@ class IndexReader:
         return sorted(self.chunks(places), key=lambda chunk: places[chunk.id])
 
     def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
-        """Of these ids, whether or not FTS5 proposes them."""
+        """The chunks with these ids, whether or not FTS5 proposes them."""
         rows = self.connection.execute(
             "SELECT term.rowid, language, term.heading, trail, body, version FROM chunk "
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
@@ -189,7 +189,7 @@ class IndexReader:
         return score(question, chunk, self.corpus, self._weight)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
-        """Each with the id of its chunk; a text that was there already is left out."""
+        """Passages with the ids of their chunks; a text that was there already is left out."""
         found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
         for value, rowid in scored:

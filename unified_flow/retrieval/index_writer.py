@@ -312,7 +312,7 @@ class IndexWriter:
 
 
 def _stored_files(connection: sqlite3.Connection) -> dict[str, StoredFile]:
-    """By their paths."""
+    """The files of the index, by their paths."""
     rows = connection.execute(
         "SELECT path, id, mtime_ns, ctime_ns, size, digest, skipped, guessed, unread FROM file"
     )
@@ -328,7 +328,7 @@ def _root_id(connection: sqlite3.Connection, root: Root) -> int | None:
 
 
 def _members(connection: sqlite3.Connection, root_id: int | None) -> dict[int, str]:
-    """Of a root: files by their ids, each with its path as shown."""
+    """The files of a root by their ids, each with its path as shown."""
     return dict(
         connection.execute("SELECT file_id, shown FROM member WHERE root_id = ?", (root_id,))
     )

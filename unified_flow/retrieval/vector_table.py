@@ -56,7 +56,7 @@ class VectorTable:
         self._vectors = None
 
     def remove(self, keys: Iterable[bytes]) -> None:
-        """Those of other models too: the text that they were made of is gone."""
+        """Remove the vectors, those of other models too: the text that they stood for is gone."""
         gone = [(key,) for key in keys]
         if gone:
             with self._connected(read_only=False) as connection, connection:

@@ -145,7 +145,7 @@ def _complete(file: BinaryIO, url: httpx.URL, progress: Progress | None) -> None
 
 @contextmanager
 def _reply(url: httpx.URL, there: int) -> Iterator[httpx.Response]:
-    """Of the address where the redirects end."""
+    """The reply of the address where the redirects end."""
     headers = {"Accept-Encoding": "identity", "User-Agent": "unified-flow"}
     if there:
         headers["Range"] = f"bytes={there}-"
@@ -199,5 +199,5 @@ def _file_name(url: httpx.URL) -> str:
 
 
 def _shown(url: httpx.URL) -> str:
-    """Without its query, which may hold a secret."""
+    """The URL without its query, which may hold a secret."""
     return str(url.copy_with(query=None, fragment=None, userinfo=b""))

@@ -154,7 +154,7 @@ class Database:
         return next(iter(self.rows(query, **values)), None)
 
     def rows(self, query: str, **values: Any) -> list[Any]:
-        """Of one statement, a transaction of its own; tried again as in `run`."""
+        """The rows of one statement, a transaction of its own; tried again as in `run`."""
 
         def once() -> list[Any]:
             with self.connection() as connection:
@@ -252,7 +252,7 @@ def _database(url: str, variable: str, pid: int) -> Database:
 
 
 def pauses_s(first: float, longest: float) -> Iterator[float]:
-    """Of who tries again and again."""
+    """The pauses of a caller that tries again and again."""
     while True:
         yield first
         first = min(2 * first, longest)

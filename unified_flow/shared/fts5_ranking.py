@@ -38,7 +38,7 @@ def times_in(phrase: Tokens, text: Tokens) -> int:
 
 
 def weight_of(held_by: int, texts: int) -> float:
-    """Of a phrase that stands in so many of all texts."""
+    """The weight of a phrase that `held_by` of all texts hold."""
     inverse = math.log((texts - held_by + 0.5) / (held_by + 0.5))
     return inverse if inverse > 0 else _LEAST_WEIGHT
 

@@ -146,7 +146,7 @@ class PublishedIndex:
 
 
 def is_published(database: Database, collection: str) -> bool:
-    """In any version of the format."""
+    """Whether there is a snapshot, in any version of the format."""
     query = "SELECT EXISTS (SELECT FROM index_snapshots WHERE collection = %(collection)s)"
     return bool(database.row(query, collection=collection)[0])
 

@@ -125,7 +125,7 @@ class Presence:
 
 
 def workers_of(database: Database) -> list[dict[str, Any]]:
-    """Those that live, with the turns that each runs (`running`)."""
+    """The workers that live, with the turns that each runs (`running`)."""
     query = f"""
         SELECT worker_id, run_by, turns, journal_version, draining, started_at, seen_at,
             ARRAY(

@@ -74,7 +74,7 @@ class QueueStore(store.Store):
         return state._replace(dropped=dropped, admitted=admitted)
 
     def _state(self, connection: Connection) -> QueueState:
-        """Without the counts, to which a transaction adds its own."""
+        """The state without its counts, to which a transaction adds its own."""
         known, found = self._known, dict[int, Entry]()
         unusable: list[tuple[str, str]] = []
         for name, revision, text in connection.execute(_STATE, [list(known)]):
@@ -159,7 +159,7 @@ class QueueStore(store.Store):
                 write_state(connection, before, work.state)
 
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
-        """With what became of the failures that the entries held."""
+        """Remove archived entries with what became of the failures that they held."""
         if not (closed_before := self.closed_before(keep)):
             return 0
         sql = "DELETE FROM intervention_archive WHERE closed_at < %s RETURNING id"
@@ -257,7 +257,7 @@ def _statement(sql: str) -> bytes:
 
 
 def _taken(value: object) -> object:
-    """As PostgreSQL takes it."""
+    """The value as PostgreSQL takes it."""
     if isinstance(value, list):
         return list(map(_taken, value))
     return storable(value) if isinstance(value, str) else value

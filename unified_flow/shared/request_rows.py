@@ -43,7 +43,7 @@ class RequestRows:
             logger.warning("%d requests are in this machine's query log alone: %s", len(rows), exc)
 
     def of_request(self, request_id: str) -> list[str]:
-        """Its lines, oldest first. Raises DatabaseAwayError."""
+        """The lines of a request, oldest first. Raises DatabaseAwayError."""
         sql = "SELECT line FROM query_log WHERE request_id = %(id)s ORDER BY place"
         return [line for (line,) in self._database.rows(sql, id=storable(request_id))]
 

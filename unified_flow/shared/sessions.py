@@ -26,7 +26,7 @@ class SharedSessions(Sessions):
         self.name = self.place = database.named
 
     def close(self) -> None:
-        """Its connections are the process's."""
+        """Nothing to close: its connections are the process's."""
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         return self._database.run(lambda connection: _run(connection, query, values)[1])

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def encoded(record: Mapping[str, Any]) -> str:
-    """As JSON in ASCII, from which every character comes back."""
+    """The record as JSON in ASCII, from which every character comes back."""
     return json.dumps(record, separators=(",", ":"))
 
 

@@ -306,5 +306,5 @@ class PostgresLease(ReportingLease):
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """To its end: a statement that was sent is not called back."""
+    """What `work` returns; it is waited for even if cancelled: a sent statement runs."""
     return await to_the_end(asyncio.to_thread(work, *args, **kwargs))

@@ -56,13 +56,13 @@ class PostgresTurnStore(TurnStore):
         return bool(row and row[0])
 
     async def create(self) -> TurnLease:
-        """There is no row of it before its first line."""
+        """A number and its lock: the turn's row is made with its first line."""
         (turn_id,) = await self._row("SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))")
         await in_thread(self._lock, turn_id)
         return PostgresLease(turn_id, self.database, self._locks, self.max_queued)
 
     async def open(self, turn_id: int) -> TurnLease:
-        """Also one that no worker has yet: it is taken from the queue."""
+        """Also a turn that no worker has yet: it is taken from the queue."""
         ends_at = monotonic() + LETS_GO_S
         for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
             if await self._is(f"live AND NOT {_QUEUED}", turn_id):
@@ -163,7 +163,7 @@ class PostgresTurnStore(TurnStore):
         return event if isinstance(event, TurnStarted) else None
 
     async def _lines(self, turn_id: int, some: str, **values: object) -> tuple[bool, list[bytes]]:
-        """Whether a run is live, and those of the lines."""
+        """Whether a run is live, and the lines that `some` selects."""
         query = (
             "SELECT live, line FROM turns LEFT JOIN turn_events"
             f" ON turn_events.turn_id = turns.turn_id AND {some}"
@@ -201,7 +201,7 @@ class PostgresTurnStore(TurnStore):
         return dict(await self._rows(query))
 
     async def is_held(self, turn_id: int) -> bool:
-        """Also while it waits for a worker, or for another one."""
+        """Whether somebody runs it, or it waits for a worker, its first or another one."""
         live = "EXISTS (SELECT FROM turns WHERE turn_id = %(turn_id)s AND live)"
         return bool((await self._row(f"SELECT {live} OR {_LOCKED}", turn_id=turn_id))[0])
 

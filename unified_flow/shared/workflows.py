@@ -50,7 +50,7 @@ Run = Callable[[int, int], Awaitable[str]]
 
 
 def queue_name(journal_version: int = VERSION) -> str:
-    """A worker takes runs only of journals that it can read."""
+    """The queue of a journal's version: a worker takes only runs that it can read."""
     return f"turns-{journal_version}"
 
 
@@ -79,7 +79,7 @@ def plain_errors(database: Database) -> Iterator[None]:
 
 
 def _url_of(database: Database) -> str:
-    """As SQLAlchemy reads it, which cannot split the names of several servers."""
+    """The URL for SQLAlchemy, which cannot split the names of several servers itself."""
     from sqlalchemy import URL
 
     given = {name: str(value) for name, value in conninfo_to_dict(database.url).items()}
@@ -91,7 +91,7 @@ def _url_of(database: Database) -> str:
 
 
 def make_tables(database: Database) -> None:
-    """DBOS's own, in a schema of its own."""
+    """Make DBOS's own tables, in a schema of their own."""
     from dbos import DBOS
 
     with plain_errors(database):
@@ -107,7 +107,7 @@ def are_old(engine: Engine) -> bool:
 
 
 def cancel(database: Database, turn_id: int, run: int) -> None:
-    """It is not begun, or stops within a second."""
+    """Cancel the run: it is not begun, or stops within a second."""
     from dbos import DBOSClient
 
     client = DBOSClient(

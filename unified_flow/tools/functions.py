@@ -296,7 +296,7 @@ class _BackgroundLoop:
         return bool(done)
 
     def abandon(self) -> None:
-        """It ends after the last of its calls."""
+        """Let the loop end after the last of its calls."""
         if self.thread.is_alive():
             self.loop.call_soon_threadsafe(self._abandoned.set)
 

@@ -66,7 +66,7 @@ class GrantStore:
             return self._parsed(self.texts.read(NAME)).grants
 
     def add(self, grant: Grant) -> None:
-        """In place of what was granted for another definition."""
+        """Add a grant, in place of what was granted for another definition."""
 
         def put(grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
             others = [

@@ -297,7 +297,7 @@ def _program(name: str, command: str) -> str:
 
 
 def _public_url(url: str) -> str:
-    """Without what may be a secret of it."""
+    """The URL without what may be a secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

@@ -133,7 +133,7 @@ class McpServer:
             return self._connection
 
     def _lock(self) -> asyncio.Lock:
-        """Of the running loop: a flow may be used by one after another."""
+        """The lock of the running loop: loops may use a flow one after another."""
         loop = asyncio.get_running_loop()
         if self._connecting is None or self._connecting[0] is not loop:
             self._connecting = loop, asyncio.Lock()
@@ -217,7 +217,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _text(part: ContentBlock) -> str:
-    """Its text; of an image, a sound or a file, where it is kept."""
+    """The part's text; of an image, a sound or a file, where it is kept."""
     match part.type:
         case "text":
             return part.text

@@ -196,7 +196,7 @@ def _denied(tool: Tool, decision: PermissionDecision) -> ToolDeniedError:
 def decide(
     name: str, access: frozenset[Access], *, allow: tuple[str, ...], deny: tuple[str, ...]
 ) -> PermissionDecision:
-    """By the settings alone; `allow` and `deny` are patterns such as `memory.*`."""
+    """The decision of the settings; `allow` and `deny` have patterns such as `memory.*`."""
     if (pattern := _matching(name, deny)) is not None:
         return PermissionDecision("denied", f"tools.deny holds {pattern!r}")
     if not access & GATED:
@@ -207,7 +207,7 @@ def decide(
 
 
 def describe_access(access: frozenset[Access]) -> str:
-    """As a verb."""
+    """What a tool with this access does, as a verb."""
     if access >= GATED:
         return "writes and uses the network"
     if Access.NETWORK in access:

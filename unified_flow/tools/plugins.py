@@ -70,7 +70,7 @@ class ToolModules:
         return self._tools
 
     def digests(self) -> dict[str, str]:
-        """Of the files of each module, 16 hex digits."""
+        """A digest of the files of each module, 16 hex digits."""
         return {
             spec: sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
             for spec in self._specs

@@ -78,7 +78,7 @@ class Journal:
 
     @property
     def is_closed(self) -> bool:
-        """Also in a child process: its parent goes on with it."""
+        """Whether it is closed, as it is in a child process: its parent goes on with it."""
         return self._file < 0
 
     def close(self) -> None:

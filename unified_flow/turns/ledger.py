@@ -136,7 +136,7 @@ class Ledger:
         self.show(event)
 
     def forget(self) -> None:
-        """Another turn answers: nothing of this one has happened."""
+        """Forget the turn: another one answers, and nothing of this one has happened."""
         self.turn = Turn()
         self.events.clear()
 

@@ -120,7 +120,7 @@ class MemoryStore:
         return self._change(user_id, replace)
 
     def delete(self, user_id: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Those that were there and are gone."""
+        """Delete these memories; returns those that were there."""
 
         def remove(records: list[MemoryRecord]) -> list[MemoryRecord]:
             gone = [record for record in records if record.id in ids]

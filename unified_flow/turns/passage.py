@@ -74,7 +74,7 @@ def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
 
 
 def unread_in(sections: Sections) -> list[str]:
-    """Those that a search could not read, or not as a whole: `path: why`."""
+    """Documents that a search could not read, or not as a whole: `path: why`."""
     for done in sections.coordinator:
         match done.tool, done.result:
             case tool_names.DOC_SEARCH, {"unread": list(unread)}:

@@ -80,7 +80,7 @@ class TurnLease(Protocol):
 
 @runtime_checkable
 class ReportingLease(TurnLease, Protocol):
-    """Of a store that is in one database with the queue of interventions."""
+    """A lease of a store that is in one database with the queue of interventions."""
 
     async def append_with(
         self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
@@ -143,7 +143,7 @@ class TurnStore(Protocol):
         ...
 
     async def marks(self) -> dict[int, TurnMark]:
-        """Of all turns, oldest first."""
+        """The marks of all turns, oldest first."""
         return {n: mark for n in await self.ids() if (mark := await self.mark(n)) is not None}
 
     async def sizes(self) -> dict[int, int]:

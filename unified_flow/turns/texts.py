@@ -18,19 +18,19 @@ LOCK_TIMEOUT_S = 10.0
 
 
 class TextStore(Protocol):
-    """By their names; one that was never written is empty. Each method raises RetrievalError if
-    they cannot be read or written, but for `may_have`."""
+    """Texts by their names; one that was never written is empty. Each method but `may_have` raises
+    RetrievalError if they cannot be read or written."""
 
     def place(self, name: str) -> str:
-        """For a message to people."""
+        """Where the text is, for a message to people."""
         ...
 
     def names(self) -> list[str]:
-        """All of them; of a folder, its `.jsonl`."""
+        """The names of all texts; in a folder, of its `.jsonl`."""
         ...
 
     def may_have(self, name: str) -> bool:
-        """Nobody waits for it."""
+        """Whether it may have been written; nobody waits for the answer."""
         ...
 
     def read(self, name: str) -> str: ...

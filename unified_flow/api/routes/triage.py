@@ -117,7 +117,7 @@ class TransitionRequest(BaseModel):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of every transition of the queue."""
+        """The keywords of every transition of the queue."""
         return {"by": self.by, "via": VIA, "expected_version": self.expected_version}
 
 

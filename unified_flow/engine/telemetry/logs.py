@@ -123,7 +123,7 @@ class FailureRecords:
         self._answer: dict[str, Any] | None = None
 
     def add(self, message: str, fields: dict[str, Any], error: BaseException | None) -> None:
-        """Also in a thread, and after the answer."""
+        """Add a line; it may come from a thread, and after the answer."""
         self._waiting.append((message, fields, error))
         self._write()
 

@@ -72,7 +72,7 @@ class RequestLine(BaseModel):
 
     @classmethod
     def of_turn(cls, turn: Turn, error: BaseException | None = None) -> Self:
-        """As it stands, with what it has raised."""
+        """The line of a turn as it stands, with what it has raised."""
         failure = turn.failure
         kind = wire_name(error) if error is not None else None
         return cls(

@@ -16,7 +16,7 @@ OUT_OF_MEMORY = 3  # the status that the process ends with then
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Of one document. The memory is that of the process."""
+    """What reading one document may take; the memory is that of the process."""
 
     timeout_s: float = 60.0
     memory_bytes: int = 1024 * 1024 * 1024

@@ -37,7 +37,7 @@ class Converter:
             self._process = None
 
     def kill(self) -> None:
-        """From another thread: `convert` comes to its end."""
+        """End the process from another thread, so that `convert` comes to its end."""
         process = self._process
         if process is not None:
             process.kill()

@@ -29,7 +29,7 @@ LOOKED_AT = 8  # passages of the plain search
 
 
 def conversation_words(turns: Sequence[tuple[str, str]]) -> dict[str, float]:
-    """Each word to its weight. `turns` are (question, answer), oldest first."""
+    """Words of a conversation with their weights. `turns`: (question, answer), oldest first."""
     found: dict[str, float] = {}
     for age, (question, _) in enumerate(reversed(turns[-_QUESTIONS:])):
         weight = round(_OF_A_QUESTION * _A_TURN_EARLIER**age, 4)

@@ -208,7 +208,7 @@ def read_lexicon(path: Path) -> Lexicon:
 
 @cache
 def languages() -> tuple[str, ...]:
-    """Those with a file, English first."""
+    """The languages with a file, English first."""
     found = {path.stem for path in _FOLDER.glob("*.toml")}
     return (_DEFAULT, *sorted(found - {_DEFAULT}))
 
@@ -224,7 +224,7 @@ def lexicon_of(language: str) -> Lexicon:
 
 @cache
 def lexicons() -> tuple[Lexicon, ...]:
-    """Of every language, for what is too short to show its own."""
+    """The lexicon of every language, for a text that is too short to show its own."""
     return tuple(lexicon_of(language) for language in languages())
 
 

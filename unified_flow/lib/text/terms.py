@@ -181,5 +181,5 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
 
 
 def _is_name(word: str) -> bool:
-    """In capitals it is a word of its own: the operator OR, the abbreviation IT."""
+    """Whether capitals make it a word of its own: the operator OR, the abbreviation IT."""
     return len(word) > 1 and word.isupper()

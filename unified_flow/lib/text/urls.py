@@ -37,7 +37,7 @@ def addresses_of(value: Any, name: str = "") -> Iterator[str]:
 
 
 def host_of(url: str) -> str:
-    """As names are compared; "" where clients could read different ones."""
+    """The host as it is compared; "" where clients could read different ones."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -47,5 +47,5 @@ def host_of(url: str) -> str:
 
 
 def without_fragment(url: str) -> str:
-    """As it is sent."""
+    """The URL as it is sent."""
     return urldefrag(url).url

@@ -47,7 +47,7 @@ class Excerpt:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        """Its own and those of its headings."""
+        """The terms of its sentences and of its headings."""
         return self.heading.union(*(sentence.terms for sentence in self.sentences))
 
     @property

@@ -155,7 +155,7 @@ def _citation(candidate: RankedSentence, most: int) -> Citation:
 def citation_of(
     passage: Passage, start: int, end: int, *, opens: bool = False, most: int = FURTHER
 ) -> Citation:
-    """Of what the passage says at `start`..`end`, with what stands `around` it."""
+    """A citation of the passage from `start` to `end`, with what stands `around` it."""
     return Citation(
         source=passage.source(start),
         quote=passage.text[start:end],
@@ -228,7 +228,7 @@ def _sentences(text: str, block: Block) -> list[Block]:
 def _step(
     text: str, parts: Sequence[Block], first: int, last: int, most: int
 ) -> tuple[int, int] | None:
-    """One part more, before or after; None once it is enough."""
+    """The span with one part more, before or after it; None once it is enough."""
     after = last + 1 < len(parts)
     before = first > 0
     for wanted, step, limit in (

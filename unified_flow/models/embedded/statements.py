@@ -70,13 +70,13 @@ def _without(text: str, quoted: str) -> str:
 
 
 def code_of(draft: Draft) -> str:
-    """Its blocks of code, without the lines that fence them."""
+    """The draft's blocks of code, without the lines that fence them."""
     blocks = CODE_BLOCK.findall(own_words(draft))
     return "\n".join(re.sub(r"\A```.*|```\Z", "", block) for block in blocks)
 
 
 def language_of_draft(response: str, query: str) -> str:
-    """By its own words; the question's where they do not tell, as in "8090 [1]"."""
+    """The language of its words; the question's where they do not tell, as in "8090 [1]"."""
     return language_of(CODE.sub(" ", MARK.sub("", response)), language_of(query))
 
 
@@ -119,7 +119,7 @@ def _set_phrases() -> tuple[str, ...]:
 
 @cache
 def terms_of_the_answer(language: str) -> frozenset[str]:
-    """Of the words with which an answer speaks of itself and of its sources."""
+    """The terms of words with which an answer speaks of itself and of its sources."""
     return frozenset(matching_terms(" ".join(any_language().of_the_answer), language))
 
 

@@ -252,7 +252,7 @@ def _names(statement: str, capitals_tell: bool) -> Iterator[str]:
 
 
 def _is_known(name: str, known: frozenset[str], language: str) -> bool:
-    """Each part of it, in any form of the word."""
+    """Whether each part of the name is known, in any form of the word."""
     for part in re.split(r"[-._,]", name.casefold()):
         plain = part.removeprefix("v") if part[1:2].isdigit() else part
         forms = {part, plain, f"{part}s", part.removesuffix("s")}

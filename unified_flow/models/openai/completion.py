@@ -55,7 +55,7 @@ def read_completion(body: bytes, content_type: str, *, max_tokens: int) -> Model
 
 
 def _is_stream(body: bytes, content_type: str) -> bool:
-    """By what it says, or by how it begins: gateways send streams as plain text."""
+    """Whether it says so, or begins so: gateways send streams as plain text."""
     return content_type.partition(";")[0].strip().lower() == "text/event-stream" or bool(
         body.lstrip().startswith((b"data:", b"event:"))
     )

@@ -220,7 +220,7 @@ class _Reader:
         return sum(has_match(term, known) for term in said) / len(said) if said else 1.0
 
     def supports(self, said: frozenset[str], quotes: Sequence[frozenset[str]]) -> bool:
-        """One of them has enough of it, or several have that between them."""
+        """Whether one quote has enough of what was said, or several have it between them."""
         if not quotes:
             return False
         numbers = {term for term in said if term[0].isdigit()}

@@ -75,7 +75,7 @@ def as_test(journal: Sequence[AnyEvent], intervention_id: str) -> str:
 
 
 def journal_of(text: str) -> list[AnyEvent]:
-    """Of an exported test."""
+    """The journal in an exported test."""
     return _JOURNAL.validate_python(json.loads(text))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def words_of(format: str) -> dict[str, Any]:
-    """By name: tables as they are, text as the set of its words."""
+    """The format's tables of `words.toml` by name; a text is the set of its words."""
     file = Path(__file__).with_name("words.toml")
     found = tomllib.loads(file.read_text(encoding="utf-8"))[format]
     return {

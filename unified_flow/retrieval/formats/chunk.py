@@ -94,7 +94,7 @@ class Chunk:
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
-    """Of the sections with text."""
+    """The chunks of the sections with text."""
     for section in sections:
         first, last = _written(section.lines)
         heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)

@@ -164,7 +164,7 @@ def parse(
 def converted(
     extension: str, data: bytes, converter: Converter, ocr: str | None
 ) -> tuple[list[Section], str | None]:
-    """With what of it is not read. Raises UnusableError."""
+    """The sections, and what of the document is not read. Raises UnusableError."""
     sections, trouble = converter.convert(converter_of(extension), data), ""
     if ocr is not None and any(each.is_picture for each in sections):
         try:
@@ -215,7 +215,7 @@ def _with_text(each: Section, pages: list[str]) -> Section:
 
 
 def _placed(sections: list[Section]) -> Iterator[Section]:
-    """With the lines numbered as `lines_of` gives them."""
+    """The sections with their lines numbered as `lines_of` gives them."""
     line = 1
     for each in sections:
         line += len(each.lead)

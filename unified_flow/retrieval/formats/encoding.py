@@ -42,7 +42,7 @@ class DecodedText:
 
 
 def is_packed(path: str) -> bool:
-    """As manual pages are."""
+    """Whether the file is compressed, as manual pages are."""
     return path.endswith(".gz")
 
 

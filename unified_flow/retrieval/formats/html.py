@@ -63,7 +63,7 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def html_sections(data: bytes) -> Iterator[Section]:
-    """In the sandbox. With headings, lists, rows and code as Markdown has them."""
+    """Runs in the sandbox. Headings, lists, rows and code become Markdown."""
     for section in sections(_laid_out(decode(data).text)):
         text = "\n".join(section.lines).strip("\n")
         lead = (f"{'#' * len(section.trail)} {section.trail[-1]}", "") if section.trail else ()
@@ -71,7 +71,7 @@ def html_sections(data: bytes) -> Iterator[Section]:
 
 
 def _laid_out(text: str) -> str:
-    """Each block in lines of its own, with its marks."""
+    """The text with each block in lines of its own, with its marks."""
     code = cell = False
 
     def shown(match: re.Match[str]) -> str:

@@ -211,7 +211,7 @@ def _out(line: str, columns: int) -> str:
 
 
 def _label(said: str, words_are_title: bool) -> str:
-    """Of an admonition: its title, else its kind, with a colon."""
+    """The label of an admonition: its title, else its kind, with a colon."""
     found = _TITLED.match(said)
     kind = said.split()[0].strip('"').capitalize() if said.split() else ""
     title = found and (found["named"] or found["quoted"] or (words_are_title and found["rest"]))

@@ -23,7 +23,7 @@ Placed = tuple[int, str]
 
 
 def sections(text: str) -> Iterator[Section]:
-    """As plain text if it is no notebook."""
+    """The cells' sections; those of plain text if it is no notebook."""
     try:
         if "\n" not in text.strip():
             text = json.dumps(json.loads(text, object_hook=_in_lines), indent=1)
@@ -47,7 +47,7 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def _in_lines(found: dict[str, Any]) -> dict[str, Any]:
-    """With a list of lines for each text of several."""
+    """The object with a list of lines for each text of several lines."""
     return {
         key: value.splitlines(keepends=True) if isinstance(value, str) and "\n" in value else value
         for key, value in found.items()

@@ -89,7 +89,7 @@ def _words(element: Element) -> str:
 
 
 def _text(element: Element) -> str:
-    """With the text of notes, comments and boxes that are anchored in it."""
+    """The element's text, with that of notes, comments and boxes anchored in it."""
     found = _SPACES.get(element.tag, element.text or "")
     for child in element:
         if child.tag in _ASIDES:

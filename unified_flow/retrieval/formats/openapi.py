@@ -35,7 +35,7 @@ def is_openapi(extension: str, data: bytes) -> bool:
 
 
 def openapi_sections(data: bytes) -> Iterator[Section]:
-    """As plain text where it is no YAML or JSON."""
+    """The sections of a description of an API; of plain text if it is no YAML or JSON."""
     import yaml
 
     text = _PAIR.sub(lambda match: json.loads(f'"{match[0]}"'), decode(data).text)
@@ -115,7 +115,7 @@ def _at(node: Any, *way: str) -> Any:
 
 
 def _fields(node: Any) -> dict[str, tuple[int, Any]]:
-    """Of a mapping: keys to their line, from 0, and the node of the value."""
+    """A mapping's keys, each with its line, from 0, and the node of its value."""
     pairs = node.value if _is(node, "mapping") else ()
     return {key.value: (key.start_mark.line, value) for key, value in pairs if _is(key, "scalar")}
 

@@ -54,7 +54,7 @@ def pdf_sections(data: bytes) -> Iterator[Section]:
 
 
 def _text(document: Any, index: int, broken: type[Exception]) -> str:
-    """One broken page is an empty one; the others can still be read."""
+    """The text of a page; a broken one is empty, so that the others can still be read."""
     try:
         page = document[index]
         text: str = page.get_textpage().get_text_range()

@@ -19,7 +19,7 @@ _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def sections(text: str) -> Iterator[Section]:
-    """As of any other language where it does not parse."""
+    """The sections of a module; one that does not parse is read as any other language is."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its escapes
@@ -51,7 +51,7 @@ def _headings(
 
 
 def _show_docstring(statement: ast.stmt, lines: list[str]) -> int:
-    """Without its quotes and indentation; returns the line after it."""
+    """Lay out the docstring without quotes and indentation; returns the line after it."""
     start, end = statement.lineno - 1, statement.end_lineno or 0
     if quoted := _QUOTED.fullmatch("\n".join(lines[start:end])):
         first, newline, more = quoted[2].partition("\n")

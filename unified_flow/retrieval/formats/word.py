@@ -78,7 +78,7 @@ def _inside(element: Any, *names: str) -> Iterator[Any]:
 
 
 def _shown(element: Any) -> Iterator[Any]:
-    """All that is in it and shows; of a text box the box alone."""
+    """All elements within that show; of a text box the box alone."""
     for child in element:
         if child.tag not in _NOT_SHOWN and child.find(f"{_W}rPr/{_W}vanish") is None:
             yield child

@@ -34,7 +34,7 @@ def port_is_allowed(host: str, port: int, ports: Iterable[int], allowed: Iterabl
 def allowed_addresses(
     host: str, port: int, found: Sequence[str], ports: Iterable[int], allowed: Sequence[Allowed]
 ) -> tuple[list[Address], str | None]:
-    """All of `found`, or none and the reason."""
+    """All addresses in `found`, or none and the reason why one is not allowed."""
     checked: list[Address] = []
     for text in found:
         try:

@@ -188,7 +188,7 @@ class _Client:
         return addresses
 
     async def _request_at(self, url: httpx.URL, address: Address) -> tuple[httpx.Response, bytes]:
-        """One request, to that very address, with the name in TLS and in Host."""
+        """Send one request to that very address, with the name in TLS and in Host."""
         named_request = httpx.Request("GET", url)
         request = httpx.Request(
             "GET",
@@ -210,7 +210,7 @@ class _Client:
             raise type(exc)(message, request=named_request) from exc
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Nothing is read of a redirect: it is where it leads that counts."""
+        """The body of a response; nothing of a redirect's, for only its target counts."""
         if response.status_code in REDIRECTS and "location" in response.headers:
             return b""
         announced = response.headers.get("content-length", "")

@@ -123,7 +123,7 @@ def _read(roots: Roots, reading: DocumentSettings, args: ReadArguments) -> ToolO
 
 
 def _bounded(lines: list[str]) -> list[str]:
-    """As many lines as fit, and at least the beginning of one."""
+    """The lines that fit, and at least the beginning of one."""
     size = 0
     for count, line in enumerate(lines):
         size += len(line) + 1

@@ -125,7 +125,7 @@ class SessionStore(Sessions):
         ]
 
     def forget(self, session_id: str) -> int:
-        """Nothing of it stays in free pages or in the log of writes."""
+        """`Sessions.forget`; nothing stays in free pages or in the log of writes."""
         if not self.path.exists():
             return 0
         with self._open() as connection:

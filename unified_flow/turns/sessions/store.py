@@ -90,7 +90,7 @@ class Sessions(ABC):
         """What a turn, whose row was written just now, is found by."""
 
     def _forget_index(self, run: Statement, column: str, value: object) -> None:
-        """Of the turns with this value in `turn_id` or `session_id`."""
+        """Remove from the index the turns with this value in `turn_id` or `session_id`."""
         return
 
     def answered(self, session_id: str, request_id: str, user_id: str, question: str) -> int | None:
@@ -165,7 +165,7 @@ class Sessions(ABC):
         return self._change(remove)
 
     def user_of(self, session_id: str) -> str | None:
-        """Whose the session's last turn is; None for an unknown session."""
+        """The user of the session's last turn; None for an unknown session."""
         query = (
             f"SELECT user_id FROM {self.turns} WHERE session_id = ? ORDER BY turn_id DESC LIMIT 1"
         )

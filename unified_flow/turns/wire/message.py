@@ -89,7 +89,7 @@ def assistant_message(turn: Turn) -> Message:
 
 
 def message_ids(turn: Turn) -> tuple[uuid.UUID, uuid.UUID]:
-    """Of the question and of the answer."""
+    """The ids of the question and of the answer."""
     message = (turn.session_id, turn.request_id, turn.user_id, turn.question)
     return message_id(*message, "user"), message_id(*message, "assistant")
 
