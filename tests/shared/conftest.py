@@ -20,6 +20,8 @@ from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import Behaviour, Connection, Entry, ModelServer, answer
 from unified_flow.flow import UnifiedFlow
 from unified_flow.shared.database import Database
+from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.stores import turn_store
 
 T = TypeVar("T")
 
@@ -36,9 +38,18 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
-def shared_home(home: Path, database_url: str) -> Path:
+def shared_home(home: Path, database_url: str) -> Iterator[Path]:
     (home / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
-    return home
+    yield home
+    close_stores(home)
+
+
+def close_stores(home: Path) -> None:
+    """What all flows of this process have open in the database of the home."""
+    store = turn_store(home)
+    assert isinstance(store, PostgresTurnStore)
+    store.close()
+    store.database.close()
 
 
 @pytest.fixture
@@ -84,6 +95,15 @@ def start_worker(tmp_path: Path, served_home: Path) -> Iterator[StartWorker]:
 def client(served_home: Path) -> UnifiedFlow:
     """Enqueues and follows."""
     return UnifiedFlow.from_config(served_home)
+
+
+@pytest.fixture
+def gate(served_home: Path, model_server: ModelServer) -> Iterator[Gate]:
+    """Every turn waits in it for its answer."""
+    gate = Gate(DRAFT)
+    model_server.script = script(synthesis=gate)
+    yield gate
+    gate.open.set()
 
 
 async def within(asking: Coroutine[Any, Any, T]) -> T:

@@ -64,12 +64,22 @@ def of_turn(home: Path, turn_id: int = 1) -> list[str]:
     return [event.event for event in wait_for(turn_store(home).read(turn_id))]
 
 
+def assert_nothing_happened(asked: Future[Turn], home: Path) -> None:
+    """The worker that had the turn has answered it, and no person is asked."""
+    turn = asked.result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 0)
+    assert set(completed(home).values()) == {1}
+    assert list(queue_at(home).entries()) == []
+
+
 def test_a_killed_worker_s_turn_goes_on_elsewhere(
-    asking: Asking, start_worker: StartWorker, model_server: ModelServer, served_home: Path
+    asking: Asking,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    gate: Gate,
+    served_home: Path,
 ) -> None:
     """Phases that had completed are not run again, and no person is asked."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     first = start_worker()
     asked = asking()
     gate.wait_for_one()
@@ -136,15 +146,9 @@ def test_who_dies_before_the_first_line_leaves_no_turn(
 
 
 def test_a_frozen_worker_is_fenced(
-    asking: Asking,
-    start_worker: StartWorker,
-    model_server: ModelServer,
-    served_home: Path,
-    database: Database,
+    asking: Asking, start_worker: StartWorker, gate: Gate, served_home: Path, database: Database
 ) -> None:
     """Its sessions are ended once it says nothing any more; when it wakes up it writes nothing."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     first = start_worker("--drain", "5")  # DBOS may come back to its database later than that
     asked = asking()
     gate.wait_for_one()
@@ -164,11 +168,13 @@ def test_a_frozen_worker_is_fenced(
 
 
 def test_a_turn_that_was_left_as_its_worker_died_has_ended(
-    client: UnifiedFlow, start_worker: StartWorker, model_server: ModelServer, database: Database
+    client: UnifiedFlow,
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    gate: Gate,
+    database: Database,
 ) -> None:
     """The worker cannot notice any more that nobody waits for the answer."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     first = start_worker()
 
     async def ask_and_leave() -> None:
@@ -206,10 +212,8 @@ def test_a_drained_worker_ends_its_turns_and_begins_none(
 
 
 def test_what_does_not_end_in_time_goes_on_elsewhere(
-    asking: Asking, start_worker: StartWorker, model_server: ModelServer
+    asking: Asking, start_worker: StartWorker, gate: Gate
 ) -> None:
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     first = start_worker("--drain", "0")
     asked = asking()
     gate.wait_for_one()
@@ -250,15 +254,9 @@ def test_a_turn_that_kills_its_workers_reaches_a_person_once(
 
 
 def test_a_database_that_is_away_fails_no_phase(
-    asking: Asking,
-    start_worker: StartWorker,
-    model_server: ModelServer,
-    served_home: Path,
-    database: Database,
+    asking: Asking, start_worker: StartWorker, gate: Gate, served_home: Path, database: Database
 ) -> None:
     """All sessions end at once, as in a restart, and nobody is let in for a while."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     start_worker()
     asked = asking()
     gate.wait_for_one()
@@ -273,21 +271,17 @@ def test_a_database_that_is_away_fails_no_phase(
         with pytest.raises(TimeoutError):
             asked.result(2.0)
         session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
-    turn = asked.result(LIMIT_S)
-    assert (turn.status, turn.taken_over) == ("answered", 0)
-    assert set(completed(served_home).values()) == {1}
-    assert list(queue_at(served_home).entries()) == []
+    assert_nothing_happened(asked, served_home)
 
 
 def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
     asking: Asking,
     start_worker: StartWorker,
     model_server: ModelServer,
+    gate: Gate,
     database: Database,
 ) -> None:
     """In a rolling upgrade: a new worker goes on with an old turn, dies, and an old one notices."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     newer = start_worker(code=NEWER)
     asked = asking()
     gate.wait_for_one()
@@ -305,13 +299,11 @@ def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
 def test_an_older_service_leaves_a_newer_version_s_turn_to_newer_ones(
     client: UnifiedFlow,
     start_worker: StartWorker,
-    model_server: ModelServer,
+    gate: Gate,
     served_home: Path,
     database: Database,
 ) -> None:
     """In a rolling upgrade: whoever asked it is to ask again; nobody is to mend anything."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     start_worker(code=NEWER)
 
     async def asked_again() -> None:
@@ -355,12 +347,11 @@ def test_clocks_that_differ_by_minutes_change_nothing(
     asking: Asking,
     start_worker: StartWorker,
     model_server: ModelServer,
+    gate: Gate,
     served_home: Path,
     database: Database,
 ) -> None:
     """Of two workers one is ahead and one behind, and so are those who snooze and resolve."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     first = start_worker(code=CLOCK, MINUTES="7")
     asked = asking()
     gate.wait_for_one()
@@ -402,15 +393,9 @@ def test_clocks_that_differ_by_minutes_change_nothing(
 
 
 def test_a_full_disk_of_the_database_fails_no_phase(
-    asking: Asking,
-    start_worker: StartWorker,
-    model_server: ModelServer,
-    served_home: Path,
-    database: Database,
+    asking: Asking, start_worker: StartWorker, gate: Gate, served_home: Path, database: Database
 ) -> None:
     """What PostgreSQL says when it cannot make a table longer; as soon as it can, turns go on."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     start_worker()
     asked = asking()
     gate.wait_for_one()
@@ -420,9 +405,7 @@ def test_a_full_disk_of_the_database_fails_no_phase(
         assert wait_until(database, "SELECT last_value >= 3 FROM refusals")
         assert not asked.done()
         session.execute("DROP TRIGGER full_disk ON turn_events")
-    assert asked.result(LIMIT_S).taken_over == 0
-    assert set(completed(served_home).values()) == {1}
-    assert list(queue_at(served_home).entries()) == []
+    assert_nothing_happened(asked, served_home)
 
 
 def test_a_write_that_had_begun_is_asked_about(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import queue
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,15 @@ import pytest
 from tests.answers import ANALYSIS, DRAFT, QUESTION
 from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import ModelServer, status, stream
-from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
+from tests.shared.conftest import (
+    LIMIT_S,
+    Gate,
+    StartWorker,
+    close_stores,
+    script,
+    wait_until,
+    within,
+)
 from unified_flow.engine.outcome import outcome_of
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.flow import UnifiedFlow
@@ -142,26 +151,26 @@ def test_a_database_that_is_away_is_no_failure_of_a_turn(
 @pytest.fixture
 def services(
     served_home: Path, tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> list[UnifiedFlow]:
+) -> Iterator[list[UnifiedFlow]]:
     """Two, each with sessions of its own at the database."""
     other = tmp_path / "other"
     other.mkdir()
     monkeypatch.setenv("OTHER_URL", database.url)
     settings = (served_home / "unified_flow.toml").read_text()
     (other / "unified_flow.toml").write_text(settings.replace(VARIABLE, "OTHER_URL"))
-    return [UnifiedFlow.from_config(place) for place in (served_home, other)]
+    yield [UnifiedFlow.from_config(place) for place in (served_home, other)]
+    close_stores(other)
 
 
 def test_the_same_message_to_two_services_is_one_turn(
     services: list[UnifiedFlow],
     start_worker: StartWorker,
     model_server: ModelServer,
+    gate: Gate,
     threads: ThreadPoolExecutor,
     database: Database,
 ) -> None:
     """Also if the first service dies meanwhile: who asks the second follows the same turn."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     start_worker()
     first = ask(threads, services[0], request_id="r1")
     gate.wait_for_one()

@@ -292,11 +292,13 @@ def test_a_queued_turn_that_is_edited_goes_on_when_who_asked_leaves(
 
 
 def test_a_turn_goes_on_when_the_service_that_was_asked_stops(
-    start_worker: StartWorker, model_server: ModelServer, served_home: Path, database: Database
+    start_worker: StartWorker,
+    model_server: ModelServer,
+    gate: Gate,
+    served_home: Path,
+    database: Database,
 ) -> None:
     """As when it is killed: whoever asked may ask another service for the answer."""
-    gate = Gate(DRAFT)
-    model_server.script = script(synthesis=gate)
     start_worker()
     settings = (served_home / "unified_flow.toml").read_text()
     ask = partial(Service.ask, session_id="s", headers={"X-Request-ID": "r"})
