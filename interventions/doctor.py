@@ -35,7 +35,7 @@ class Finding:
 
 
 def examine(queue: InterventionQueue, *, mend: bool) -> list[Finding]:
-    """In the order of what must be right for the next thing to be. Raises nothing of the queue."""
+    """What is well and what is not, the foundations first. Raises nothing of the queue."""
     findings = [Finding(f"home: {queue.home}")]
     try:
         findings += _folders(queue.home)

@@ -293,7 +293,7 @@ _ABSENT = dict.fromkeys(Entry.__annotations__)
 
 
 def turns_of(entry: Entry) -> list[int]:
-    """Its own turn, and those that are counted on it; empty for a failure outside any turn."""
+    """Its own turn and those counted on it; empty for a failure outside any turn."""
     own: list[int] = [entry["turn_id"]] if entry["turn_id"] else []
     return own + list(entry.get("turns") or ())
 
@@ -355,7 +355,7 @@ def was_resolved(entry: Entry) -> bool:
 
 
 def fingerprints(entry: Entry, *, resolved: bool = False) -> set[str]:
-    """Its own and those of what was merged into it; with `resolved` none if it never was."""
+    """The entry's own and those merged into it; with `resolved` none if it never was."""
     if resolved and not was_resolved(entry):
         return set()
     own = {entry.get("fingerprint") or ""}
@@ -363,7 +363,7 @@ def fingerprints(entry: Entry, *, resolved: bool = False) -> set[str]:
 
 
 def similar(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
-    """Those resolved before whose fingerprint is one of this entry's, the latest first.
+    """Entries resolved before whose fingerprint is one of this entry's, the latest first.
 
     An entry that was resolved and reopened is its own past, and is among them.
     """

@@ -18,7 +18,7 @@ FORMS: dict[str, FormName] = {".json": "json", ".md": "markdown", ".py": "pytest
 
 
 def exported(queue: InterventionQueue, entry: Entry, form: FormName, now: datetime) -> str:
-    """As JSON, as Markdown, or as a test that replays its turn. Raises QueueError."""
+    """The entry as JSON, as Markdown, or as a test that replays its turn. Raises QueueError."""
     if form == "pytest":
         from interventions.retry.contract import find_turn_reader
 
@@ -31,7 +31,7 @@ def exported(queue: InterventionQueue, entry: Entry, form: FormName, now: dateti
 
 
 def write_private(path: Path, text: str, *, replace: bool) -> None:
-    """For its owner alone. Raises OSError, also for a file that is there and not to `replace`."""
+    """Write for the file's owner alone. Raises OSError, also for a file not to `replace`."""
     there = os.O_TRUNC if replace else os.O_EXCL
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | there, PRIVATE_FILE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -43,7 +43,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Without what joins emoji to one: terminals differ in how many columns that takes."""
+    """One line, without what joins emoji: terminals differ in how many columns that takes."""
     return " ".join(_EMOJI_JOINED.sub(r"\1", clean(text)).split())
 
 

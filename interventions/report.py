@@ -120,8 +120,8 @@ def as_html(found: Report) -> str:
 
 
 def _node(tag: str, *inside: Element | str, **attributes: object) -> Element:
-    """Its text stands before its elements. `class_` and `http_equiv` are the attributes `class` and
-    `http-equiv`."""
+    """An element, with its text before its children. `class_` and `http_equiv` are the attributes
+    `class` and `http-equiv`."""
     named = {name.rstrip("_").replace("_", "-"): str(it) for name, it in attributes.items()}
     node = Element(tag, named)
     node.text = "".join(clean(each) for each in inside if isinstance(each, str))

@@ -25,7 +25,7 @@ from interventions.times import to_text, utc_now
 
 @dataclass(frozen=True)
 class Actor:
-    """Who does it, when, and through what (`cli`, `monitor`, `library`, `retry`)."""
+    """Who makes a change, when, and through what (`cli`, `monitor`, `library`, `retry`)."""
 
     name: str
     at: datetime

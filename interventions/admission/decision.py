@@ -98,7 +98,7 @@ def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits)
 def _alike(
     entries: Sequence[Entry], failure: Entry, name: Literal["session_id", "error_type"]
 ) -> list[Entry]:
-    """Those with its value of this field; escalations and failures have limits of their own."""
+    """The entries that share the failure's value; escalations have limits of their own."""
     value, escalates = failure[name], failure["type"] == ESCALATION
     same = [entry for entry in entries if entry[name] == value]
     return [entry for entry in same if (entry["type"] == ESCALATION) == escalates]

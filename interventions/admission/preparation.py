@@ -54,7 +54,7 @@ def normalise(message: str) -> str:
 
 
 def fingerprint(failure: Mapping[str, Any]) -> str:
-    """Of the redacted fields of an entry, and without a line number: an edit above the line must
+    """A digest of an entry's redacted fields, without a line number: an edit above the line must
     not make it another failure."""
     kind = failure["exception_type"] or failure["error_type"]
     raised = (kind, normalise(failure["error_message"]), failure["culprit"] or "")

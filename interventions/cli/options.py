@@ -87,7 +87,7 @@ Jobs = Annotated[int, Option(min=1, max=32, help="With --all: how many turns at 
 
 
 class ResumeFlags(BatchFlags):
-    """Of those that let a turn go on. `of_resumer` are the options of the resumer's program."""
+    """What lets a turn go on. `of_resumer` are the options of the resumer's program."""
 
     grant: Grant
     rerun_tools: RerunTools

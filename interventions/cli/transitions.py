@@ -216,7 +216,7 @@ def _chosen(queue: InterventionQueue, ids: list[str] | None, query: str | None) 
 
 
 def _confirm(queue: InterventionQueue, action: str, wanted: list[str], *, is_query: bool) -> None:
-    """Of what a query found, and of entries whose other failures would be closed with them."""
+    """Ask before changing what a query found, or entries that hold other failures as well."""
     held = []
     for name in wanted if action in ("resolve", "dismiss") else ():
         with suppress(QueueError):  # the change itself says what is wrong

@@ -268,8 +268,8 @@ def find_turn_reader() -> TurnReader:
 
 
 def lost_turns(entries: Iterable[Entry], home: Path) -> tuple[str, str] | None:
-    """Of open entries of which no retry can pass, because their turn is gone or its journal cannot
-    be read: what is wrong, and what to do about it. Raises NoResumerError.
+    """For open entries that no retry can pass, because their turn is gone or its journal
+    unreadable: what is wrong, and what to do about it. Raises NoResumerError.
 
     Entries that are marked as superseded say the same themselves."""
     reader = find_turn_reader()

@@ -134,7 +134,7 @@ def _kind_of(text: str, word: re.Match[str], before: re.Match[str] | None) -> Na
 
 
 def _secret_of(text: str, start: int, end: int, kind: NameKind) -> rules.Span | None:
-    """From where to where stands the secret that the name from `start` to `end` is about."""
+    """The span of the secret that the name from `start` to `end` is about."""
     just_before = text[max(0, start - 3) : start].rstrip("\"' ")
     if just_before.endswith((":", "=")) and kind is not NameKind.PLAIN:
         # `value: ..., name: PASSWORD`, in the order of the alphabet

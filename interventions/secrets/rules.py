@@ -23,7 +23,7 @@ def words(name: str) -> frozenset[str]:
 
 
 def spelled(pattern: str) -> str:
-    """With the text of each of the parts, and of the lists of words, that it names."""
+    """The pattern with the text of each part, and of each list of words, that it names."""
     return _NAMED.sub(_named, pattern)
 
 
@@ -73,7 +73,7 @@ KEY = patterns("key")
 
 
 def mask_issued(text: str) -> str:
-    """Without private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
+    """Mask private keys, JSON web tokens and issued tokens; placeholders of tokens stay."""
     if "-----BEGIN" in text:
         text = KEY["private"].sub(MASK, text)
     return mask_tokens(text)

@@ -78,8 +78,8 @@ class FileStore(FileHistory):
         self._swept = False
 
     def read(self) -> QueueState:
-        """As it was read last, while no file has changed since: an entry may block thousands of
-        turns, and each of them asks when it goes on."""
+        """The state, as it was read last while no file has changed since: an entry may block
+        thousands of turns, and each of them asks when it goes on."""
         seen = queue_file.look(self._home)
         if seen and seen == self._read[0]:
             return self._read[1]

@@ -91,7 +91,7 @@ def encode_with(encoded: bytes, more: Mapping[str, Any]) -> bytes:
 
 
 def append(path: Path, *lines: bytes, durable: bool = False) -> None:
-    """One write for all lines. Raises OSError when not all of it could be written."""
+    """Append all lines in one write. Raises OSError when not all of it could be written."""
     if not lines:
         return
     fd = open_private(path, os.O_RDWR | os.O_APPEND)

@@ -41,7 +41,7 @@ TurnsByFailure = list[tuple[str, list[int]]]
 
 
 class LogLine(NamedTuple):
-    """Of the error log of that day; `letter` is the one in which the failure came."""
+    """A line of the error log of that day; `letter` is the one in which the failure came."""
 
     day: date
     letter: str
@@ -283,7 +283,7 @@ def read_checked(home: Path) -> QueueState | None:
 
 
 def look(home: Path) -> bytes:
-    """All that says what should be in the queue, as it is now; empty if there is no queue file.
+    """A mark of all files that say what should be in the queue; empty without a queue file.
 
     By the time of the last change of each file, which a copy or a new mode changes, too."""
     try:

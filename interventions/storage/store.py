@@ -263,7 +263,7 @@ class Store:
         return sql, (failure["id"], [failure["fingerprint"]])
 
     def archived_one(self, intervention_id: str) -> Entry | None:
-        """By its whole id. The archive has the closed entries that had to leave the queue."""
+        """The archived entry of this id: one that is closed and had to leave the queue."""
         sql = "SELECT entry FROM intervention_archive WHERE id = ?"
         found = self._lines(self._rows(sql, intervention_id, logs=None))
         return next(map(parse_entry, found), None)
@@ -286,7 +286,7 @@ class Store:
         return filter(None, map(parse, self._pages(sql, after=(chr(0x10FFFF), 0), logs=None)))
 
     def archived_resolved(self, names: Iterable[str], *, still: bool = False) -> Iterator[Entry]:
-        """Those with one of these fingerprints (merged ones included) that were resolved at some
+        """Entries with one of these fingerprints (merged ones included) that were resolved at some
         time, or with `still` are; the latest archived first, each read when it is asked for."""
         sql = (
             f"SELECT entry, place FROM intervention_archive WHERE {self.resolved}"

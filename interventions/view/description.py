@@ -108,7 +108,7 @@ def describe(
 
 
 def where(entry: Entry) -> str:
-    """Its session, and its turn unless it is a failure of a program that has none."""
+    """The entry's session, and its turn unless its program has none."""
     turn = f", turn {entry['turn_id']}" if entry["turn_id"] else ""
     return f"session {entry['session_id']}{turn}"
 
@@ -213,7 +213,7 @@ def _transition(line: Transition, now: datetime) -> str:
 
 
 def _fields(values: Mapping[str, Any]) -> list[str]:
-    """Of those that say something, each with its name; what takes more lines is indented."""
+    """Those that say something, each with its name; what takes more lines is indented."""
     lines = []
     for name, value in values.items():
         if value is None or value in ("", [], {}):
@@ -225,8 +225,8 @@ def _fields(values: Mapping[str, Any]) -> list[str]:
 
 
 def _lines_of(value: Any) -> list[str]:
-    """Of a list: `- ` before the first line of each item. One within another is one line, for lists
-    may be as deep as Python's stack."""
+    """The lines of a list, with `- ` before the first one of each item. One within another is one
+    line, for lists may be as deep as Python's stack."""
     if isinstance(value, dict):
         return _fields(value)
     if not isinstance(value, list):
@@ -271,7 +271,7 @@ def known_fix(entry: Entry) -> str:
 
 
 def as_json(entry: Entry, past: list[Entry], journal: list[Transition], now: datetime) -> str:
-    """For somebody else: redacted again, because rules may have grown since it was written."""
+    """The entry for somebody else: redacted again, for rules may have grown since."""
     document = {"intervention": entry, "similar": past, "journal": journal}
     return json.dumps(redact(document, WHOLE), ensure_ascii=False, indent=2)
 

@@ -99,7 +99,7 @@ def marks(group: Group, now: datetime, *, new: bool = False) -> list[str]:
 
 
 def entry_view(entry: Entry, now: datetime) -> dict[str, Any]:
-    """As `--json` and the API give it: as stored, with what is derived first. Keys are stable."""
+    """The entry in `--json` and the API: what is derived, then what is stored. Keys are stable."""
     others = other_failures([entry])
     words = {"state": state_of(entry, now), "priority": f"P{priority(entry)}"}
     held = {"others": len(others), "worst_of_others": worst_severity(others)}

@@ -74,7 +74,7 @@ class Query(NamedTuple):
         return all(test(entry, now) for test in self.tests)
 
     def select(self, entries: list[Entry], now: datetime) -> list[Entry]:
-        """Those that match; open ones only, unless the query itself speaks of states."""
+        """The entries that match; open ones only, unless the query itself speaks of states."""
         meant = entries if self.names_state else filter(is_open, entries)
         return [entry for entry in meant if self.matches(entry, now)]
 

@@ -33,7 +33,7 @@ KEEP_ALIVE_S = 120
 
 
 def serve(services: Services) -> None:
-    """Until a signal ends it.
+    """Serve until a signal ends it.
 
     Raises ConfigError for an address that cannot be used, InputError for missing documents.
     """

@@ -99,7 +99,7 @@ def _error_of(turn: Turn, language: Language) -> ErrorContext | None:
 
 
 def _outside_a_phase(error: Exception, turn: Turn, language: Language) -> ErrorContext:
-    """Of an error that kept a turn from beginning, or came up between its phases."""
+    """The trace of an error that kept a turn from beginning, or came up between its phases."""
     meaning = classify(error, "answer_pipeline")
     text = safe_message("UNEXPECTED", notified=True, language=language)
     if isinstance(error, InputError):

@@ -163,7 +163,7 @@ def _show_hit(rank: int, hit: Hit, languages: Collection[str]) -> None:
 
 
 def _excerpt(text: str, wanted: Collection[str], languages: Collection[str]) -> list[str]:
-    """From the line of the first word on that gave the passage its score, each of them in bold."""
+    """The text from the first line with a word that gave the passage its score, each in bold."""
     from unified_flow.lib.text import terms_of_word
 
     def counted(word: str) -> bool:

@@ -50,7 +50,7 @@ class Known:
 
 
 def every_setting() -> list[Known]:
-    """In the order of the file: what stands at the top first, then table by table."""
+    """All settings in the order of the file: what stands at the top first, then table by table."""
     known = [*_of_model(Settings, ()), *_of_queue()]
     return sorted(known, key=lambda each: (each.named is not None, len(each.path) > 1))
 

@@ -51,7 +51,7 @@ async def report_dead_turns(
     *,
     among: Sequence[int] | None = None,
 ) -> list[DeadTurn]:
-    """Those that nobody has reported yet, of the store's unreleased turns or `among` others.
+    """Report the dead turns that nobody has, of the store's unreleased turns or `among` others.
     Afterwards each is interrupted, and can be resumed; one that a living process runs is left
     alone. Raises OSError where the turns cannot be read; of the queue's own trouble nothing."""
     seen = await turns.unreleased() if among is None else among
@@ -147,7 +147,7 @@ def _request(phase: str, dead: Sequence[Turn]) -> InterventionRequest:
 
 
 def may_be_taken_over(turn: Turn) -> bool:
-    """Of a turn that nobody runs. Only a person lets a call that may have written be repeated."""
+    """For a turn that nobody runs. Only a person repeats a call that may have written."""
     stopped = turn.status in ("running", "interrupted")
     return stopped and turn.setbacks < MOST_SETBACKS and not turn.unfinished_writes
 

@@ -263,8 +263,8 @@ class LivePhaseContext:
 
 
 def _call_id(turn: Turn, place: int) -> str:
-    """Of the plan's request at `place`: by what it asks, as a person may edit the plan around it,
-    and by the results before the plan, as a later one may ask for the same again."""
+    """The id of the plan's request at `place`: by what it asks, as a person may edit the plan
+    around it, and by the results before the plan, as a later one may ask for the same again."""
     plan = turn.sections.planner
     asked = [(each.tool, each.args) for each in plan.tool_requests] if plan is not None else []
     nth = asked[:place].count(asked[place])

@@ -17,7 +17,7 @@ from unified_flow.turns.turn import Turn
 
 
 def phase_error(turn: Turn, language: Language) -> PhaseError:
-    """With which a failed turn halts, in the process that ran it and in any other."""
+    """The error with which a failed turn halts, in the process that ran it and in any other."""
     assert turn.failure is not None
     limit = turn.failure.limit is not None
     error = LoopLimitError if limit else BY_NAME[turn.failure.phase].ERROR
@@ -37,11 +37,10 @@ class Outcome:
 def outcome_of(
     error: Exception, policy: Policy, *, chosen: Collection[str] | None = None
 ) -> Outcome:
-    """Of what `UnifiedFlow.process` has raised. What went wrong outside every phase ends as the
-    policy ends a phase's failure; what the caller has to mend is no failure, and never silenced.
-    `chosen` are the fields that are the caller's own (`InputError.field`); None: all of them, as
-    for who has made the flow, too.
-    """
+    """What becomes of an error that `UnifiedFlow.process` has raised. What went wrong outside every
+    phase ends as the policy ends a phase's failure; what the caller has to mend is no failure, and
+    never silenced. `chosen` are the fields that are the caller's own (`InputError.field`); None:
+    all of them, as for who has made the flow, too."""
     if isinstance(error, PhaseError):
         degraded = error.answer == "degrade"
         return Outcome("degraded" if degraded else "halted", silenced=error.answer == "silence")

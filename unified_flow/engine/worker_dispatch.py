@@ -92,8 +92,8 @@ class Workers(Dispatcher):
                 await _something_to_read(news, text, ledger)
 
     async def _leave(self, turn_id: int, run: int) -> None:
-        """Who waited for the answer has gone: without anybody else the turn is cancelled. Raises
-        DatabaseAwayError."""
+        """Leave the turn, whose caller has gone; it is cancelled if nobody else waits for it.
+        Raises DatabaseAwayError."""
         if not await self._store.leave(turn_id, run):
             return
         with suppress(BlockingIOError):  # a worker is at it, which notices within a second

@@ -139,7 +139,7 @@ def _contained(answer: EvaluatedAnswer) -> float:
 
 
 def _by_words(score: Callable[[str, list[str]], float]) -> _Value:
-    """As SQuAD 2.0: where there is no answer, abstaining is right and anything else wrong."""
+    """Scored as in SQuAD 2.0: without an answer abstaining is right and anything else wrong."""
 
     def measure(answer: EvaluatedAnswer) -> float:
         if answer.unanswerable:
@@ -199,7 +199,7 @@ MEASURES = QUALITY | COST
 
 
 def interval(values: Sequence[float]) -> Interval:
-    """Of the mean of `values`, at least one. A share is known by having only 0 and 1 in it."""
+    """An interval of the mean of `values`, at least one. Only 0 and 1 in it mean a share."""
     if set(values) <= {0.0, 1.0}:
         return _wilson(fmean(values), len(values))
     return bootstrap(values)

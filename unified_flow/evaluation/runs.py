@@ -165,7 +165,7 @@ def _answers(folder: Path) -> dict[str, EvaluatedAnswer]:
 
 
 def documents_digest(documents: Documents | None) -> str:
-    """Of every file that a search sees, its path below its root and its content, as indexed.
+    """A digest of the files that a search sees: of paths below their roots, and of contents.
 
     "" without documents, and for an index that cannot be read, which is each turn's failure.
     """

@@ -158,8 +158,8 @@ def busy_error(turn: Turn) -> TurnBusyError:
 
 
 def _event(services: Services, turn: Turn, request: ResumeRequest) -> TurnResumed:
-    """With which the turn goes on. Reads the queue, the settings and git, and changes nothing.
-    Raises NotResumableError."""
+    """The event with which the turn goes on. Reads the queue, the settings and git, and changes
+    nothing. Raises NotResumableError."""
     phase = entry_phase(turn, services.settings.limits, request.from_phase)
     rewound = request.from_phase is not None
     if not request.rerun_tools:

@@ -82,8 +82,8 @@ def _old_sessions(
 
 
 def _logs(queue: InterventionQueue, keep: RetentionSettings, now: datetime) -> list[Path]:
-    """Those that are too old, or beyond what all may take: not today's, nor those from which an
-    open failure could be restored, nor emergency logs while a failure waits there."""
+    """Error logs that are too old, or beyond what all may take: not today's, nor those from which
+    an open failure could be restored, nor emergency logs while a failure waits there."""
     paths = [*error_log_folder(queue.home).glob("????-??-??.jsonl"), *QueryLog(queue.home).aside()]
     if not queue.store.waiting()[0]:
         paths += error_log_folder(queue.home).glob("emergency_????-??-??.jsonl")
@@ -147,8 +147,8 @@ async def delete(
 
 
 def _is_finished(turn: TurnRow) -> bool:
-    """Also a failed one that was queued: nothing open needs it. Not an answer that could
-    not be saved: it can still be."""
+    """Whether nothing is left to do; also of a failed one that was queued: nothing open needs it.
+    Not of an answer that could not be saved: it can still be."""
     if turn["status"] == "failed":
         return turn["intervention_id"] is not None
     return turn["status"] in FINISHED and (turn["saved"] or turn["status"] != "answered")

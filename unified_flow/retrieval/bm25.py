@@ -73,8 +73,8 @@ class CandidateChunk(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Of 0 to 1: what each term of the question adds, and a heading that says what is asked; what
-    being about another version takes away."""
+    """A score from 0 to 1: what each term of the question adds, and a heading that says what is
+    asked; what being about another version takes away."""
 
     terms: dict[str, float]
     heading: float = 0.0

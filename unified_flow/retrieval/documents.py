@@ -91,8 +91,8 @@ def documents_of(
 
 
 def published_index(home: Path, settings: Settings, database: Database) -> PublishedIndex:
-    """Of the collection in force. Raises ConfigError for vectors without a server that all workers
-    can ask."""
+    """The published index of the collection in force. Raises ConfigError for vectors without a
+    server that all workers can ask."""
     from unified_flow.shared.index_snapshot import PublishedIndex
 
     if settings.vectors.model is not None and settings.vectors.qdrant_url is None:
@@ -206,7 +206,7 @@ def index_folder(home: Path) -> Path:
 
 
 class Documents:
-    """Those under `roots`; without roots, all that the index remembers.
+    """The documents under `roots`; without roots, all that the index remembers.
 
     Files that changed are read again, once for each process; web pages only when `refresh` is
     asked to. Those that are `published` are never read here: a newer snapshot is looked for.

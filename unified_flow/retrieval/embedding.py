@@ -106,7 +106,7 @@ class Embedder:
         return self._vectors(body, len(texts), f"{client.endpoint}/embeddings")
 
     async def _in_halves(self, client: ServerClient, text: str) -> Vector:
-        """Of a text that is too long for the model: the mean of both halves, so that all of it
+        """The vector of a text that is too long: the mean of both halves, so that all of it
         counts."""
         half = len(text) // 2
         middle = max(half, text.find(" ", half))  # -1 without a space

@@ -220,8 +220,8 @@ class Index:
         return self._reader
 
     def _state(self) -> tuple[int, ...]:
-        """Which file it is; where SQLite cannot tell that it changed (it was read-only when it
-        was opened), as which it was written."""
+        """What tells one state of the index from another: which file it is; where SQLite cannot
+        tell that it changed (it was read-only when it was opened), as which it was written."""
         status = self.path.stat()
         if (self._reader is None or len(self._reader.state) > 1) and self.is_read_only:
             return status.st_ino, status.st_mtime_ns, status.st_size

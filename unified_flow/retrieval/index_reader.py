@@ -102,8 +102,8 @@ class IndexReader:
         self.frequency = lru_cache(_REMEMBERED)(self._document_frequency)
 
     def main_languages(self) -> tuple[str, ...]:
-        """Of the documents that a search can return, the commonest first; one that less than a
-        twentieth of them is in is left out."""
+        """The languages of the documents that a search can return, the commonest first; one that
+        less than a twentieth of them is in is left out."""
         files = sum(self.languages.values())
         return tuple(each for each, own in self.languages.items() if own * 20 >= files)
 
@@ -257,8 +257,8 @@ def remembered(connection: sqlite3.Connection) -> list[Root]:
 
 
 def scope_of(connection: sqlite3.Connection, roots: Sequence[Root] | None) -> Scope:
-    """Of all roots without any named, with the files below them that are roots too. RetrievalError
-    for one that the index does not have."""
+    """The scope of these roots (None: all), with the files below them that are roots, too.
+    RetrievalError for one that the index does not have."""
     known = {root_from(path): id for id, path in connection.execute("SELECT * FROM root")}
     if roots is None:
         roots = list(known)

@@ -50,9 +50,9 @@ def refresh(
     options: UpdateOptions,
     progress: Progress | None,
 ) -> IndexReport:
-    """Of these roots, or all that are remembered. Raises sqlite3.Error, and the transaction is then
-    undone; RetrievalError for a root that is remembered and not there: that is no deletion of what
-    lies under it."""
+    """Bring the index up to date with these roots, or all that are remembered. Raises
+    sqlite3.Error, and the transaction is then undone; RetrievalError for a root that is remembered
+    and not there: that is no deletion of what lies under it."""
     started = time.perf_counter()
     is_new = store.is_new(connection)
     reading = options.reading.model_dump_json()

@@ -296,8 +296,8 @@ class IndexWriter:
 
     @cached_property
     def _language(self) -> str:
-        """Of what does not tell its own: the one that is set, else that of most files, of which a
-        sample speaks where the index is new."""
+        """The language of files that do not tell their own: the one that is set, else that of most
+        files, of which a sample speaks where the index is new."""
         if self._reading.language is not None:
             return self._reading.language
         rows = "SELECT language, count(*) FROM file WHERE chunks > 0 GROUP BY language"

@@ -66,7 +66,7 @@ class VectorTable:
     def cosines(
         self, vector: Sequence[float], limit: int, among: Container[bytes], also: Iterable[bytes]
     ) -> dict[bytes, float]:
-        """Of the `limit` nearest to `vector` that are `among` these keys, and of these others."""
+        """Those of the `limit` vectors nearest to `vector` with a key in `among`, and of `also`."""
         rows, matrix = self._loaded()
         if not rows:
             return {}

@@ -59,8 +59,8 @@ class Address:
 
 
 class LocalServer:
-    """For chat, or for embeddings. Blocking; `start` and `stop` may be called from any thread,
-    and `stop` while starting."""
+    """A llama.cpp server for chat or for embeddings. Blocking; `start` and `stop` may be called
+    from any thread, and `stop` while starting."""
 
     def __init__(
         self, path: Path, *, context_tokens: int, start_timeout_s: float, embedding: bool = False
@@ -79,9 +79,9 @@ class LocalServer:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> Address:
-        """Where it listens; started if it is not running. Raises ConfigError for a file that
-        cannot be a model here or a package that is missing, LocalModelError for what else ends it.
-        """
+        """Start the server unless it runs; returns where it listens. Raises ConfigError for a file
+        that cannot be a model here or a package that is missing, LocalModelError for what else ends
+        it."""
         with self._lock:
             if self._address is not None and self._process is not None:
                 if self._process.poll() is None:

@@ -73,7 +73,7 @@ def check_tables(database: Database) -> str:
 
 
 def check_privileges(connection: Connection) -> str:
-    """Of the role that the URL names: to make the tables, or to use those that are there."""
+    """Whether the role of the URL may make the tables, or use those that are there."""
     role, schema, may_create, lacking = _row(connection, _PRIVILEGES)
     if lacking:
         both = f"IN SCHEMA {schema}, dbos TO {role}"

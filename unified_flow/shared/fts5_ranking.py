@@ -18,8 +18,8 @@ Tokens = Sequence[str]
 
 
 def tokens_of(texts: Sequence[str]) -> list[list[str]]:
-    """Those that FTS5 makes of each text; of a term with an underscore there are several, which a
-    question has to find side by side."""
+    """The tokens that FTS5 makes of each text; of a term with an underscore there are several,
+    which a question has to find side by side."""
     found: list[list[str]] = [[] for _ in texts]
     with closing(sqlite3.connect(":memory:")) as index:
         index.execute("CREATE VIRTUAL TABLE texts USING fts5 (text)")
@@ -44,8 +44,8 @@ def weight_of(held_by: int, texts: int) -> float:
 
 
 def score(length: int, average: float, times: Sequence[int], weights: Sequence[float]) -> float:
-    """Of a text, by its tokens, those of an average one, how often it holds each phrase, and what
-    these weigh. 0 and up, greater is better."""
+    """The score of a text, by its tokens, those of an average one, how often it holds each phrase,
+    and what these weigh. 0 and up, greater is better."""
     norm = K1 * (1 - B + B * length / average)
     return sum(
         weight * each * (K1 + 1) / (each + norm)

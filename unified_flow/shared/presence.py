@@ -59,8 +59,8 @@ _FORGET = f"""
 
 @dataclass(eq=False)
 class Presence:
-    """Of this worker, from `begin` on. `lost` is given the ids of workers that are gone; `tidy` is
-    called now and then."""
+    """The presence of this worker, from `begin` on. `lost` is given the ids of workers that are
+    gone; `tidy` is called now and then."""
 
     database: Database
     run_by: str

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SharedTexts(TextStore):
-    """Those of one kind. While the database is away, callers wait (`Database.run`)."""
+    """The texts of one kind. While the database is away, callers wait (`Database.run`)."""
 
     def __init__(self, database: Database, kind: str) -> None:
         self._database = database

@@ -13,12 +13,12 @@ def encoded(record: Mapping[str, Any]) -> str:
 
 
 def storable(text: str) -> str:
-    """For a column by which something is found; the same text for the same question."""
+    """A text for a column by which something is found; the same text for the same question."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def escaped(text: str) -> str:
-    """In ASCII, as in JSON: the same text comes back (`unescaped`), and is found by it."""
+    """The text in ASCII, as in JSON: the same text comes back (`unescaped`), and is found by it."""
     return json.dumps(text)[1:-1]
 
 

@@ -209,8 +209,8 @@ class PostgresTurnStore(TurnStore):
         return await self._is(_QUEUED, turn_id)
 
     async def leave(self, turn_id: int, run: int) -> bool:
-        """One follower of the run less, and never two: it is tried once. Whether it is live and
-        has none any more. Raises DatabaseAwayError."""
+        """Take one follower from the run, never two: it is tried once. True if it is live and has
+        none any more. Raises DatabaseAwayError."""
         query = (
             "UPDATE turns SET followers = followers - 1"
             " WHERE turn_id = %s AND run = %s AND live RETURNING followers <= 0"

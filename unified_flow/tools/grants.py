@@ -41,7 +41,7 @@ class Grant(BaseModel):
 
 
 class GrantDocument(BaseModel):
-    """All of them, as they are stored; what a newer version wrote beside them is kept."""
+    """All grants, as they are stored; what a newer version wrote beside them is kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 

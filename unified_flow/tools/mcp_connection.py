@@ -285,7 +285,7 @@ class McpConnection:
 
 
 def _program(name: str, command: str) -> str:
-    """Also what is installed beside this Python, which PATH does not always hold."""
+    """The program's path, also beside this Python, which PATH does not always hold."""
     beside = Path(sys.executable).parent
     found = shutil.which(command) or shutil.which(command, path=str(beside))
     if found is None:

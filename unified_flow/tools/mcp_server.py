@@ -98,7 +98,7 @@ class McpServer:
         return self._tools
 
     def _bounded(self, tools: Sequence[McpTool]) -> Sequence[McpTool]:
-        """Those that the settings and a model can name. Raises ToolError for too many."""
+        """The tools that the settings and a model can name. Raises ToolError for too many."""
         own = self._settings
         tools = [
             tool
@@ -307,7 +307,7 @@ def _checker(name: str, schema: dict[str, Any]) -> Callable[[dict[str, Any]], li
 
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[Any]:
-    """As in the standard; a pattern that only a backtracking engine knows is left to the server."""
+    """Checks `pattern`; one that only a backtracking engine knows is left to the server."""
     from jsonschema import ValidationError
 
     with suppress(ValueError):

@@ -101,7 +101,7 @@ class PermissionGate:
         return _matching(name, self.deny) is not None
 
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
-        """Those that nobody will allow or answer now. What is remembered, the question may ask
+        """The tools that nobody will allow or answer now. What is remembered, the question may ask
         for."""
         if self.attended:
             return set()

@@ -31,7 +31,7 @@ OUR_PACKAGES = frozenset({"unified_flow", "interventions", "monitor"})
 
 
 def installed_tools() -> list[Tool]:
-    """Of every entry point in the group `unified_flow.tools`. Raises ConfigError."""
+    """The tools of every entry point in the group `unified_flow.tools`. Raises ConfigError."""
     found: list[Tool] = []
     for point in _entry_points(tuple(sys.path)):
         origin = f"entry point {point.name} ({point.value})"

@@ -119,8 +119,8 @@ class FileTurnStore(TurnStore):
         return await to_the_end(asyncio.to_thread(self._leased, turn_id, create=False))
 
     def _leased(self, turn_id: int, *, create: bool) -> TurnLease:
-        """With a name among those that run, until it is released: a link to the journal, because a
-        file of its own makes each fsync dearer."""
+        """A lease with a mark among the turns that run, until it is released: a link to the
+        journal, since a file of its own makes each fsync dearer."""
         from unified_flow.turns.journal import Journal, JournalLease
 
         folder = self._folder(turn_id)

@@ -122,8 +122,8 @@ def new_session_id(beginning: str = "session_") -> str:
 
 
 def read_text(path: Path, field: str, most: int | None = None) -> str:
-    """Of standard input for `-`. Raises InputError for what cannot be read as UTF-8, and for more
-    than `most` characters."""
+    """The text of the file; of standard input for `-`. Raises InputError for what cannot be read as
+    UTF-8, and for more than `most` characters."""
     is_stdin = path == Path("-")
     name = "standard input" if is_stdin else path
     try:

@@ -81,7 +81,7 @@ def events_in(
 
 
 def one_event(line: bytes, where: object) -> AnyEvent:
-    """Of a line that was written just now. Raises JournalVersionError for a newer version's."""
+    """The event of a line just written. Raises JournalVersionError for a newer version's."""
     try:
         return READER.validate_python(_record(line))
     except ValidationError as exc:
@@ -96,7 +96,7 @@ def remedy(turn_id: int | None) -> str:
 
 
 def other_version(where: object, what: str, version: int) -> JournalVersionError:
-    """For an intact line, of a journal of `version`, that this program cannot read."""
+    """The error for an intact line, of a journal of `version`, that this program cannot read."""
     if version < VERSION:
         return JournalVersionError(
             f"{where}: written by an older version of unified-flow (journal version {version}), "

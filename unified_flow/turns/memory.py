@@ -200,7 +200,7 @@ def checked(text: str) -> str:
 
 
 def _states_a_secret(text: str) -> bool:
-    """In a plain sentence, judged strictly: a refusal costs a person one more sentence."""
+    """Whether it names a secret, judged strictly: a refusal costs one more sentence."""
     if _PROSE["numbered"].search(text):
         return True
     for name in _PROSE["name"].finditer(text):

@@ -24,10 +24,10 @@ async def remove(
     before: datetime | None = None,
     reserve: int = 0,
 ) -> set[int]:
-    """Those that are gone now. Not one that somebody runs, that was written to since `before`, that
-    is `needed` by now (it may have been resumed and have failed meanwhile), or that a newer version
-    has written. `may_go` judges the others: None for a damaged one. The number `reserve` is not
-    given to another turn. Raises OSError."""
+    """Remove turns; returns those that are gone. Not one that somebody runs, that was written to
+    since `before`, that is `needed` by now (it may have been resumed and have failed meanwhile), or
+    that a newer version has written. `may_go` judges the others: None for a damaged one. The number
+    `reserve` is not given to another turn. Raises OSError."""
     gone = set[int]()
     for first in range(0, len(turn_ids), AT_ONCE):
         held = list[TurnLease]()

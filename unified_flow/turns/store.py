@@ -74,7 +74,7 @@ class TurnLease(Protocol):
         ...
 
     async def release(self) -> None:
-        """After a `flush` that raises nothing. A second one, or one after `remove`, is nothing."""
+        """Flush, raising nothing, and end the lease; nothing if it has ended already."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -98,9 +98,9 @@ def test_a_number_that_is_quoted_is_not_taken_out_of_another() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 30_000, "a:" * 15_000, " " * 30_000])
 def test_a_long_response_is_read_in_no_time(text: str) -> None:
-    started = perf_counter()
+    started = process_time()
     statements(Draft(response=f"So.{text}."), [])
-    assert perf_counter() - started < 1
+    assert process_time() - started < 1
 
 
 def test_one_sentence_may_need_two_quotes() -> None:

@@ -388,7 +388,7 @@ def test_what_divides_a_table_is_found(text: str, line: str) -> None:
 
 
 def test_a_table_that_is_none_takes_no_time() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     (section,) = table.sections("\"'\n" * 16_000)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert len(section.lines) == 16_001

@@ -80,8 +80,8 @@ def journal_of(text: str) -> list[AnyEvent]:
 
 
 def _clean(journal: Sequence[AnyEvent]) -> list[dict[str, Any]]:
-    """Without secrets, and without whose turn it is. Whole: a test plays it, and what is cut plays
-    otherwise."""
+    """The event without secrets, and without whose turn it is. Whole: a test plays it, and what is
+    cut plays otherwise."""
     records = [event.model_dump(mode="json", exclude={"at"}) for event in journal]
     for record in records:
         record |= {name: blank for name, blank in BLANK.items() if name in record}

@@ -152,7 +152,7 @@ class PlayedVisit:
         return list(self._gathered().prior_turns)
 
     async def memories(self, query: str, most: int) -> list[Memory]:
-        """All that the phase gathered. Had a model condensed it, it now fits without."""
+        """All memories that the phase gathered. Had a model condensed it, it now fits without."""
         return list(self._gathered().memories)
 
     async def save(self, turn: Turn) -> Saved:

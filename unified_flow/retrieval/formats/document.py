@@ -71,8 +71,8 @@ class Remarks:
 
 
 def extension_of(path: str, formats: Mapping[str, str] | None = None) -> str:
-    """By which the file is read: lower case, with its dot, of a compressed file that of what is in
-    it. The first pattern of `formats` that fits counts."""
+    """The extension by which the file is read: lower case, with its dot, of a compressed file that
+    of what is in it. The first pattern of `formats` that fits counts."""
     path = path.removesuffix(".gz")
     fitting = (f".{to}" for each, to in (formats or {}).items() if PurePath(path).match(each))
     return next(fitting, PurePath(path).suffix.casefold())
@@ -122,7 +122,7 @@ def converter_of(extension: str) -> str:
 
 
 def sections_of(extension: str, text: str) -> Iterator[Section]:
-    """Of text whose lines end with a newline character each; without a format, one section."""
+    """The sections of a text whose lines each end with a newline; without a format, one section."""
     if sections := _SECTIONS.get(extension):
         yield from sections(text)
     elif extension in _PLAIN and restructured_text.is_restructured(text):

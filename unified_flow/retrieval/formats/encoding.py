@@ -47,8 +47,8 @@ def is_packed(path: str) -> bool:
 
 
 def unpacked(data: bytes, max_bytes: int, *, packed: bool = True) -> bytes:
-    """As it is unless it is `packed` (gzip). Raises UnusableError for what is broken, and for more
-    than `max_bytes` before or after: a bomb unpacks to a thousand times its size."""
+    """The data, unpacked if it is `packed` (gzip). Raises UnusableError for what is broken, and for
+    more than `max_bytes` before or after: a bomb unpacks to a thousand times its size."""
     if packed and len(data) <= max_bytes:
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:

@@ -91,7 +91,7 @@ def _laid_out(text: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """Without marks that nothing closes: for each one the parser reads the rest of the file."""
+    """Drop marks that nothing closes: for each the parser reads the rest of the file."""
     for opening, closing in (("<!--", "-->"), ("<![", "]]>"), ("<", ">")):
         end = text.rfind(closing) + 1
         text = text[:end] + text[end:].replace(opening, "&lt;" + opening[1:])

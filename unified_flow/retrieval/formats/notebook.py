@@ -55,7 +55,7 @@ def _in_lines(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _placed(value: Any, lines: Iterator[int]) -> Any:
-    """With the line of each string; `lines` are those of all strings, names among them."""
+    """Each string with its line; `lines` are those of all strings, names among them."""
     if isinstance(value, str):
         return next(lines), value
     if isinstance(value, list):

@@ -117,8 +117,8 @@ def excel_sections(data: bytes) -> Iterator[Section]:
 
 
 def _sheet_rows(sheet: Any, beyond: list[object]) -> Iterator[list[str]]:
-    """Without the many empty ones before a cell that lies far out; cells that lie too far to the
-    right go to `beyond`."""
+    """The rows, without the many empty ones before a cell that lies far out; cells that lie too far
+    to the right go to `beyond`."""
     empty = 0
     before = None
     for row in sheet.iter_rows(values_only=True):

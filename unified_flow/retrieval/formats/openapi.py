@@ -55,8 +55,8 @@ def openapi_sections(data: bytes) -> Iterator[Section]:
 
 
 def _headings(root: Any, shown: list[str]) -> Iterator[Heading]:
-    """Of paths, operations and components, without what says more than their names. A parameter or
-    a response becomes one line of `shown`."""
+    """The headings of paths, operations and components. A parameter or a response becomes one line
+    of `shown`."""
     for path, (begin, item) in _fields(_at(root, "paths")).items():
         yield Heading(path, 1, begin, begin + shown[begin].rstrip().endswith(":"))
         for method, (line, operation) in _fields(item).items():

@@ -36,7 +36,7 @@ def _headings(
     lines: list[str],
     level: int,
 ) -> Iterator[Heading]:
-    """Of what is defined in it, without a line of their own. Docstrings become what they show."""
+    """What is defined, without lines of its own. Docstrings become what they show."""
     if ast.get_docstring(node, clean=False) is not None:
         end = _show_docstring(node.body[0], lines)
         name = "" if isinstance(node, ast.Module) else node.name

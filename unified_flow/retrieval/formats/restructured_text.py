@@ -279,7 +279,7 @@ class _Page:
         return (written[0], written[-1] + 1) if written else (start, start)
 
     def _code(self, start: int, end: int, margin: int, language: str = "") -> None:
-        """Between fences where blank lines make room for them, its own indentation kept."""
+        """Fence the code where blank lines make room for it; its own indentation is kept."""
         least = min(_indent(line) for line in self.lines[start:end] if line.strip())
         edge = " " * max(0, margin)
         self.shown[start:end] = [
@@ -308,7 +308,7 @@ class _Page:
         return number
 
     def _simple_table(self, start: int, end: int) -> int:
-        """Up to its last rule: the one that a blank line follows, after the first row."""
+        """Ends at its last rule: the one that a blank line follows, after the first row."""
         starts = [match.start() for match in re.finditer(r"=+", self.lines[start])]
         number = start + 1
         while number < end:

@@ -36,7 +36,7 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def _headings(lines: list[str]) -> Iterator[Heading]:
-    """Of what is defined, without a line of their own; one without a title where it ends."""
+    """What is defined, without lines of its own; a heading without a title where it ends."""
     trail: list[_Definition] = []
     start = 0
     for number, line in enumerate(lines):

@@ -91,7 +91,7 @@ def media_of(content_type: str, body: bytes) -> Media:
 
 
 def decoded(url: str, body: bytes, charset: str | None) -> str:
-    """As browsers do: the mark at the beginning, the header, what the page says, UTF-8.
+    """Decoded as browsers do, by the first mark, the header, what the page says, or as UTF-8.
 
     Raises PageUnusableError for what is no text.
     """

@@ -71,7 +71,7 @@ class Roots:
         )
 
     def read(self, located: Located, max_bytes: int) -> bytes:
-        """At most `max_bytes` + 1 of it, so that a longer file shows.
+        """Read at most `max_bytes` + 1 of the file, so that a longer one shows.
 
         Raises PathRefusedError (SecretFileError for what it holds), FileUnusableError, and
         PermissionError as it comes.

@@ -44,5 +44,5 @@ def _open_end(turn: Turn, mask: Callable[[str], str]) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line, and only text: a question or a quote brings no tags and no links."""
+    """The text on one line, and only text: a question or a quote brings no tags and no links."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
