@@ -320,7 +320,7 @@ def is_open(entry: Entry) -> bool:
 
 
 def open_ones(entries: Iterable[Entry]) -> list[Entry]:
-    """`is_open` of each, without a call for each: every put asks."""
+    """Without a call of `is_open` for each: every put asks."""
     return [e for e in entries if not (e["resolved_at"] or e["dismissed_at"])]
 
 

@@ -343,7 +343,7 @@ class InterventionQueue:
     ) -> Entry:
         after = transitions.change(work, action, before, fields, actor, self.limits.max_size)
         if is_open(after) and not is_open(before):
-            others = [e for e in open_ones(work.state.entries) if e["id"] != after["id"]]
+            others = [entry for entry in work.state.entries if entry["id"] != after["id"]]
             limit, words = limit_reached(others, after, self.limits)
             if limit:
                 what = f"cannot {action} {after['id']}: {words}"

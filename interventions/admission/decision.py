@@ -47,19 +47,19 @@ class Decision(NamedTuple):
 def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: datetime) -> Decision:
     """The newest of several entries is the last one in the queue's own order, which a clock that
     jumps back cannot change."""
-    open_entries = open_ones(entries)
-    same_failure = [e for e in open_entries if e["fingerprint"] == failure["fingerprint"]]
+    name = failure["fingerprint"]
+    same_failure = open_ones([entry for entry in entries if entry["fingerprint"] == name])
     if snoozed := [entry for entry in same_failure if is_snoozed(entry, now)]:
         return Decision(AdmissionKind.COUNTED, "snoozed", snoozed[-1])
 
     wanted = failure.get("retry_of")
-    retried = next((e for e in open_entries if e["id"] == wanted), None) if wanted else None
+    retried = next((e for e in open_ones(entries) if e["id"] == wanted), None) if wanted else None
     if retried is not None:
         if retried["phase"] == failure["phase"]:
             return Decision(AdmissionKind.COUNTED, "retried", retried)
-        open_entries = [entry for entry in open_entries if entry is not retried]
+        entries = [entry for entry in entries if entry is not retried]
 
-    limit, words = limit_reached(open_entries, failure, limits)
+    limit, words = limit_reached(entries, failure, limits)
     if failure["type"] == ESCALATION and limit != "queue_full":
         asked = [entry for entry in same_failure if _same_message(entry, failure)]
         if asked:
@@ -69,27 +69,27 @@ def decide(entries: Sequence[Entry], failure: Entry, limits: Limits, now: dateti
     if limit in ("queue_full", "session_escalations"):
         return Decision(AdmissionKind.DROPPED, limit, closes=retried, detail=words)
     if limit == "error_type":
-        same = _alike(open_entries, failure, "error_type")
+        same = _alike(entries, failure, "error_type")
         return Decision(AdmissionKind.COUNTED, limit, _same_or_newest(same, failure), retried)
-    same = _alike(open_entries, failure, "session_id")
+    same = _alike(entries, failure, "session_id")
     same_type = [entry for entry in same if entry["type"] == failure["type"]]
     target = _same_or_newest(same_type or same, failure)
     return Decision(AdmissionKind.MERGED, limit, target, retried)
 
 
-def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits) -> tuple[str, str]:
+def limit_reached(entries: Sequence[Entry], failure: Entry, limits: Limits) -> tuple[str, str]:
     """(which limit one more open entry would pass, the same in words); empty when there is room."""
     session, error_type = failure["session_id"], failure["error_type"]
-    if (count := len(open_entries)) >= limits.max_size:
+    if len(entries) >= limits.max_size and (count := len(open_ones(entries))) >= limits.max_size:
         return "queue_full", f"{count} of {limits.max_size} entries are open"
-    count = len(_alike(open_entries, failure, "session_id"))
+    count = len(_alike(entries, failure, "session_id"))
     if failure["type"] == ESCALATION:
         most = limits.max_escalations_per_session
         words = f"session {session} has {count} of {most} escalations open"
         return ("session_escalations", words) if count >= most else ("", "")
     if count >= limits.max_per_session:
         return "session", f"session {session} has {count} of {limits.max_per_session} open"
-    count = len(_alike(open_entries, failure, "error_type"))
+    count = len(_alike(entries, failure, "error_type"))
     if count >= limits.max_per_error_type:
         return "error_type", f"{error_type} has {count} of {limits.max_per_error_type} open"
     return "", ""
@@ -98,9 +98,9 @@ def limit_reached(open_entries: Sequence[Entry], failure: Entry, limits: Limits)
 def _alike(
     entries: Sequence[Entry], failure: Entry, name: Literal["session_id", "error_type"]
 ) -> list[Entry]:
-    """The entries that share the failure's value; escalations have limits of their own."""
+    """The open entries that share the failure's value; escalations have limits of their own."""
     value, escalates = failure[name], failure["type"] == ESCALATION
-    same = [entry for entry in entries if entry[name] == value]
+    same = open_ones([entry for entry in entries if entry[name] == value])
     return [entry for entry in same if (entry["type"] == ESCALATION) == escalates]
 
 

@@ -70,7 +70,8 @@ class QueueState(NamedTuple):
 def encode(state: QueueState, known: Lines) -> tuple[tuple[bytes, ...], Lines]:
     """The parts of the file, which is too large to be joined in every put."""
     line_of = dict(zip(map(id, known.values()), known, strict=True))
-    lines = {line_of.get(id(e)) or jsonl.encode_entry(e): e for e in state.entries}
+    found = zip(map(line_of.get, map(id, state.entries)), state.entries, strict=True)
+    lines = {line or jsonl.encode_entry(entry): entry for line, entry in found}
     version = state.extra.get("version", VERSION)
     head = _HEAD if version == VERSION else _HEAD.replace(b"1", jsonl.encode(version), 1)
     tail = {"dropped": state.dropped, "admitted": state.admitted}
