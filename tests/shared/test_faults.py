@@ -19,6 +19,7 @@ import pytest
 from interventions.queue import queue_at
 from tests import forked
 from tests.answers import COMPLETE, DRAFT, PROCEED, QUESTION
+from tests.servers.fixtures import VARIABLE
 from tests.servers.model_server import ModelServer, status
 from tests.shared.conftest import LIMIT_S, Gate, StartWorker, script, wait_until, within
 from unified_flow.errors import RetrievalError
@@ -274,6 +275,16 @@ def test_a_database_that_is_away_fails_no_phase(
     assert_nothing_happened(asked, served_home)
 
 
+def test_a_turn_that_was_just_taken_as_the_database_went_away_is_taken_again(
+    asking: Asking, start_worker: StartWorker, served_home: Path
+) -> None:
+    """Its worker lives on, so that nobody else looked after it: it stayed queued for ever."""
+    start_worker(code=AWAY_AS_IT_TAKES)
+    turn = asking().result(LIMIT_S)
+    assert (turn.status, turn.taken_over) == ("answered", 0)
+    assert set(completed(served_home).values()) == {1}
+
+
 def test_a_turn_of_a_newer_version_waits_for_a_worker_that_can_read_it(
     asking: Asking,
     start_worker: StartWorker,
@@ -509,6 +520,26 @@ create = S.create
 async def then_die(self):
     await create(self); die()
 S.create = then_die
+"""
+    + MAIN
+)
+AWAY_AS_IT_TAKES = (
+    f"""
+import os
+import psycopg
+from dbos import _queue
+from unified_flow.shared import presence
+presence.GRACE_S = 0.5
+begin = _queue.execute_dequeued_workflow
+def lose(*args):
+    _queue.execute_dequeued_workflow = begin
+    with psycopg.connect(os.environ["{VARIABLE}"], autocommit=True) as session:
+        session.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid != pg_backend_pid()"
+        )
+    raise ConnectionError("the server restarts")
+_queue.execute_dequeued_workflow = lose
 """
     + MAIN
 )

@@ -60,7 +60,8 @@ _FORGET = f"""
 @dataclass(eq=False)
 class Presence:
     """The presence of this worker, from `begin` on. `lost` is given the ids of workers that are
-    gone; `tidy` is called now and then."""
+    gone. After the database was away, and now and then, it is given this one's own id, and `tidy`
+    is called."""
 
     database: Database
     run_by: str
@@ -97,10 +98,6 @@ class Presence:
                 logger.exception("the other workers could not be looked after")
 
     def _look(self) -> None:
-        if monotonic() > self._tidy_at:
-            self._tidy_at = monotonic() + TIDY_S
-            # It may take longer than others wait for a word of this worker.
-            threading.Thread(target=self.tidy, daemon=True, name="tidy").start()
         with self.database.away():
             session = self._connected()
             values = {
@@ -115,11 +112,16 @@ class Presence:
             if row is not None and row[0]:
                 self.lost(row[0])
                 session.execute(_FORGET)
+            if monotonic() > self._tidy_at:
+                self._tidy_at = monotonic() + TIDY_S
+                # It may take longer than others wait for a word of this worker.
+                threading.Thread(target=self.tidy, daemon=True, name="tidy").start()
+                self.lost([self.database.program])
 
     def _connected(self) -> Connection:
         if self._session is None or self._session.closed:
             if self._session is not None:
-                self._grace_ends_at = monotonic() + GRACE_S
+                self._grace_ends_at = self._tidy_at = monotonic() + GRACE_S
             self._session = self.database.connect()
         return self._session
 

@@ -189,8 +189,10 @@ def _is_cancellation(record: logging.LogRecord) -> bool:
 def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> None:
     """Give the runs of workers that are gone to others. `queue_of` says in which queue a turn is
     now, for the worker may have been of a newer version, and which run of it is live: one that was
-    cancelled is, if the worker has not noticed any more."""
+    cancelled is, if the worker has not noticed any more. Of those of this process, what has not
+    begun: DBOS forgets a run if the database goes away just after it was taken."""
     from dbos import DBOS
+    from dbos._dbos import _get_dbos_instance
 
     for each in DBOS.list_workflows(
         status=["PENDING", "CANCELLED"],
@@ -200,7 +202,8 @@ def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]
     ):
         turn_id, run = map(int, each.workflow_id.split("-")[1:])
         name, live = queue_of(turn_id)
-        if each.status == "PENDING" or run == live:
+        begun = each.workflow_id in _get_dbos_instance()._active_workflows_set.activeList()
+        if not begun and (each.status == "PENDING" or run == live):
             DBOS.resume_workflow(each.workflow_id, queue_name=name)
 
 

@@ -215,7 +215,7 @@ def test_decisions_are_told_apart(store: GuardrailStore) -> None:
     now = datetime.now(UTC)
     store.record(_decision(message_id="old", created_at=now - timedelta(days=3)))
     store.record(_decision(message_id="bob", user_id="bob", decision="escalate"))
-    store.record(_decision(message_id="new", created_at=now + timedelta(seconds=1)))
+    store.record(_decision(message_id="new", created_at=now + timedelta(hours=1)))
     assert [d.message_id for d in store.decisions(limit=9)] == ["new", "bob", "old"]
     assert [d.message_id for d in store.decisions(limit=9, user_id="bob")] == ["bob"]
     assert [d.message_id for d in store.decisions(limit=9, decision="escalate")] == ["bob"]
