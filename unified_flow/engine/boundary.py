@@ -131,15 +131,15 @@ class _Visit:
         """Report and record the failure; the error to raise."""
         assert self.first is not None
         failure, context = replace(self.first[0], attempt=self.attempt), self.first[1]
-        beside: list[Passage] = []
+        prefetched: list[Passage] = []
         try:
             if not isinstance(self.ledger.lease, ReportingLease):
                 await self._report_once(failure, context)
-            alone = action.answer == "degrade" and not retrieved_passages(self.ledger.turn)
-            if alone and self.prefetch is not None:
-                beside = await self.prefetch.passages()
+            found_nothing = action.answer == "degrade" and not retrieved_passages(self.ledger.turn)
+            if found_nothing and self.prefetch is not None:
+                prefetched = await self.prefetch.passages()
         finally:
-            await self._record(failure, action, took_ms, beside, report=(failure, context))
+            await self._record(failure, action, took_ms, prefetched, report=(failure, context))
         return phase_error(self.ledger.turn, self.services.settings.language)
 
     async def _report_once(
@@ -183,12 +183,12 @@ class _Visit:
         failure: Failure,
         action: Action,
         took_ms: float,
-        beside: Sequence[Passage] = (),
+        prefetched: Sequence[Passage] = (),
         *,
         report: tuple[Failure, LivePhaseContext | None] | None,
     ) -> None:
         """`report`: what the visit's report is made of, if it is to have one by now."""
-        event_of = partial(self._event, failure, action, took_ms, beside)
+        event_of = partial(self._event, failure, action, took_ms, prefetched)
         ledger, lease = self.ledger, self.ledger.lease
         if report is None:
             await ledger.record_always(event_of(None))
@@ -204,7 +204,7 @@ class _Visit:
         failure: Failure,
         action: Action,
         took_ms: float,
-        beside: Sequence[Passage],
+        prefetched: Sequence[Passage],
         report: FailureReport | None,
     ) -> PhaseFailed:
         error, hint = failure.error, getattr(failure.error, "hint", None)
@@ -230,5 +230,5 @@ class _Visit:
             action="retry" if isinstance(action, Retry) else action.answer,
             duration_ms=took_ms,
             environment=report.environment if report else {},
-            retrieved=[passage.model_dump(mode="json") for passage in beside],
+            retrieved=[passage.model_dump(mode="json") for passage in prefetched],
         )

@@ -59,7 +59,7 @@ class LivePhaseContext:
     async def tools(self) -> tuple[ToolDescription, ...]:
         toolbox, gate, turn = self.services.toolbox, self.services.gate, self.ledger.turn
         await toolbox.open()
-        withheld = gate.withheld(toolbox, turn.session_id) | _refused(turn)
+        withheld = gate.withheld(toolbox, turn.session_id) | _refused_tools(turn)
         known = toolbox.describe(personal=turn.persist)
         return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
 
@@ -170,15 +170,15 @@ class LivePhaseContext:
         self.call_site = CallSite(tool=request.tool, tool_args=request.args)
         await toolbox.open(request.tool)
         if why := self._missing(request.tool):
-            return await self._refused(place, request, why)
+            return await self._refuse(place, request, why)
         tool, args = toolbox.check(request)
         self.call_site = CallSite(stage=tool.stage, tool=request.tool, tool_args=request.args)
         given = turn.given
         if given is not None and (given.tool, given.args) != (request.tool, request.args):
             given = None
         urls = _urls_named(turn)
-        if tool.name in _refused(turn):
-            return await self._refused(place, request)
+        if tool.name in _refused_tools(turn):
+            return await self._refuse(place, request)
         permission = await self.services.gate.admit(
             tool,
             request.args,
@@ -189,7 +189,7 @@ class LivePhaseContext:
             urls=urls,
         )
         if permission.verdict == "denied":
-            return await self._refused(place, request)
+            return await self._refuse(place, request)
         await self.ledger.record(
             events.ToolStarted(
                 phase=self.phase,
@@ -217,7 +217,7 @@ class LivePhaseContext:
             output, took = await self._output(tool, args, caller)
         except ToolServerError:
             if why := self._missing(request.tool):
-                return await self._refused(place, request, why)
+                return await self._refuse(place, request, why)
             raise
         result = ToolResult(
             tool=request.tool,
@@ -247,9 +247,7 @@ class LivePhaseContext:
         """Why the tool's optional server is gone, if it is."""
         return self.services.toolbox.lacking.get(tool.partition(".")[0])
 
-    async def _refused(
-        self, place: int, request: ToolRequest, why: str = NOT_ALLOWED
-    ) -> ToolResult:
+    async def _refuse(self, place: int, request: ToolRequest, why: str = NOT_ALLOWED) -> ToolResult:
         said = ToolResult(tool=request.tool, goal_id=request.goal_id, success=False, result=why)
         return await self._done(place, said)
 
@@ -272,7 +270,7 @@ def _call_id(turn: Turn, place: int) -> str:
     return f"{turn.turn_id}-{digest(seen)[:32]}"
 
 
-def _refused(turn: Turn) -> set[str]:
+def _refused_tools(turn: Turn) -> set[str]:
     """The tools that a person has said no to in this turn: nobody is asked twice."""
     results = (*turn.sections.coordinator, *turn.tools_done.values())
     return {result.tool for result in results if result.result == NOT_ALLOWED}

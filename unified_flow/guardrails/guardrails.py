@@ -131,10 +131,10 @@ class Guardrails:
         turn = ledger.turn
         if turn.pre is not None:
             return turn.pre.decision == "pass"
-        result = await self._completed(turn, self._admitted(ledger, ends_at), ends_at)
+        result = await self._fail_closed(turn, self._check_message(ledger, ends_at), ends_at)
         if result is None:
             return True
-        result = await self._enforced(turn, "pre", result, {}, ends_at)
+        result = await self._apply_shadow_mode(turn, "pre", result, {}, ends_at)
         await _record(ledger, "pre", result)
         if not result.passes:
             log_block(turn, "pre", result)
@@ -150,10 +150,10 @@ class Guardrails:
             # It was released before; the process may have died before that was recorded.
             await self.recorder.in_time(self.recorder.answered(turn, self.store()), ends_at)
             return True
-        checking = self._checked(turn, "post", reply, ends_at)
-        checked = await self._completed(turn, checking, ends_at)
+        checking = self._check(turn, "post", reply, ends_at)
+        checked = await self._fail_closed(turn, checking, ends_at)
         more = {"reply": reply[:REPLY_CHARS]}
-        result = await self._enforced(turn, "post", checked or PASS, more, ends_at)
+        result = await self._apply_shadow_mode(turn, "post", checked or PASS, more, ends_at)
         if not result.passes:
             log_block(turn, "post", result)
             # First: should the process die in between, the reply is checked once more.
@@ -207,16 +207,16 @@ class Guardrails:
         if self._store is not None:
             self._store.close()
 
-    async def _admitted(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
-        result = await self._checked(ledger.turn, "pre", ledger.turn.question, ends_at)
+    async def _check_message(self, ledger: Ledger, ends_at: float | None) -> GuardrailResult | None:
+        result = await self._check(ledger.turn, "pre", ledger.turn.question, ends_at)
         history = ledger.turn.history
         if result is not None and result.passes and history and not self.settings.shadow:
-            kept = await self._of_history(ledger.turn, history, ends_at)
+            kept = await self._allowed_history(ledger.turn, history, ends_at)
             if len(kept) < len(history):
                 await ledger.record_always(HistoryRead(phase="query_analyzer", turns=kept))
         return result
 
-    async def _checked(
+    async def _check(
         self, turn: Turn, stage: Stage, text: str, ends_at: float | None
     ) -> GuardrailResult | None:
         """None where nothing is configured for this user. The cheapest check comes first, and a
@@ -237,9 +237,9 @@ class Guardrails:
                 result = await asyncio.to_thread(of_reply, active.matcher, text)
         if self.moderator is None or (result is not None and not result.passes):
             return result
-        return await self._moderated(turn, text, stage, ends_at)
+        return await self._moderate(turn, text, stage, ends_at)
 
-    async def _enforced(
+    async def _apply_shadow_mode(
         self,
         turn: Turn,
         stage: Stage,
@@ -255,7 +255,7 @@ class Guardrails:
         await self.recorder.in_time(recording, ends_at)
         return replace(result, decision="pass")
 
-    async def _of_history(
+    async def _allowed_history(
         self, turn: Turn, history: Sequence[PriorTurn], ends_at: float | None
     ) -> list[PriorTurn]:
         """The part of the caller's history that the model may see: a front end sends the blocked
@@ -266,7 +266,7 @@ class Guardrails:
         passed = await asyncio.gather(*checks)
         return [each for each, passes in zip(history, passed, strict=True) if passes]
 
-    async def _moderated(
+    async def _moderate(
         self, turn: Turn, text: str, stage: Stage, ends_at: float | None
     ) -> GuardrailResult:
         if self.moderator is None or not text:
@@ -293,14 +293,14 @@ class Guardrails:
         found = await asyncio.to_thread(active.matcher.matches, text) if active else []
         if found:
             return False
-        return (await self._moderated(turn, text, "pre", ends_at)).passes
+        return (await self._moderate(turn, text, "pre", ends_at)).passes
 
     async def _rules_of(self, user_id: str) -> ActiveRules | None:
         if not self._has_store:
             return None
         return await asyncio.to_thread(self.store().active_rules, user_id)
 
-    async def _completed(
+    async def _fail_closed(
         self,
         turn: Turn,
         checking: Coroutine[Any, Any, GuardrailResult | None],

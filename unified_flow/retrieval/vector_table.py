@@ -21,8 +21,8 @@ _TOLERANCE = 1e-3  # of a length that was 1 when it was written
 
 
 class VectorTable:
-    """Of one model, in the file at `path`. The matrix is read once, and again after `keys`, which
-    takes note of what other processes have written: 15 MB for 10,000 vectors of 384 numbers."""
+    """The vectors of one model, in the file at `path`. The matrix is read once, and again after
+    `keys` has seen that others have written: 15 MB for 10,000 vectors of 384 numbers."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._path = path

@@ -199,8 +199,8 @@ class PostgresLease(ReportingLease):
         self._waiting.clear()
 
     def _send(self, query: str, **values: object) -> None:
-        begun = self.database.connection if self.lines else self.database.transaction
-        with begun() as connection, joining(connection):
+        opened = self.database.connection if self.lines else self.database.transaction
+        with opened() as connection, joining(connection):
             values |= self._values()
             if not self.lines:
                 connection.execute(_NEW, values)

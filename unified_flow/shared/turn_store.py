@@ -162,11 +162,11 @@ class PostgresTurnStore(TurnStore):
         event = next(iter(self._events(turn_id, lines)), None)
         return event if isinstance(event, TurnStarted) else None
 
-    async def _lines(self, turn_id: int, some: str, **values: object) -> tuple[bool, list[bytes]]:
-        """Whether a run is live, and the lines that `some` selects."""
+    async def _lines(self, turn_id: int, where: str, **values: object) -> tuple[bool, list[bytes]]:
+        """Whether a run is live, and its lines for which `where` is true."""
         query = (
             "SELECT live, line FROM turns LEFT JOIN turn_events"
-            f" ON turn_events.turn_id = turns.turn_id AND {some}"
+            f" ON turn_events.turn_id = turns.turn_id AND {where}"
             " WHERE turns.turn_id = %(turn_id)s ORDER BY seq"
         )
         rows = await self._rows(query, turn_id=turn_id, **values)
@@ -186,10 +186,10 @@ class PostgresTurnStore(TurnStore):
     async def marks(self) -> dict[int, TurnMark]:
         return await self._marks("true")
 
-    async def _marks(self, some: str, **values: object) -> dict[int, TurnMark]:
+    async def _marks(self, where: str, **values: object) -> dict[int, TurnMark]:
         query = (
             "SELECT turn_id, lines, (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
-            f" FROM turns WHERE {some} ORDER BY turn_id"
+            f" FROM turns WHERE {where} ORDER BY turn_id"
         )
         return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query, **values)}
 

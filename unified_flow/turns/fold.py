@@ -226,12 +226,12 @@ def _resume(turn: Turn, event: TurnResumed) -> Turn:
     """The turn ready to go on: as it was, or as it was before a phase, perhaps edited."""
     visits = turn.interrupted().visits
     sections, done, history = turn.sections, turn.tools_done, turn.history
-    place = turn.first_visit(event.phase) if event.rewound else None
-    if place is not None:
-        sections, done = visits[place].before, {}
-        dropped = (changed(v, status="dropped") for v in visits[place:])
-        history = history if place else None
-        visits = (*visits[:place], *dropped)
+    rewound_to = turn.first_visit(event.phase) if event.rewound else None
+    if rewound_to is not None:
+        sections, done = visits[rewound_to].before, {}
+        dropped = (changed(v, status="dropped") for v in visits[rewound_to:])
+        history = history if rewound_to else None
+        visits = (*visits[:rewound_to], *dropped)
     done = _with_results_of_done_calls(turn, event, done)
     edited = dict(event.edited)
     question = edited.pop("question", turn.question)
