@@ -135,11 +135,10 @@ class FileHistory(store.Store):
         sql = "SELECT count(*) FROM intervention_archive WHERE closed_at < ?"
         return sum(number for (number,) in self._rows(sql, closed_before, logs=None))
 
-    def archived_places(self, closed_from: str) -> list[tuple[int, int]]:
-        """Offset and length of each entry in the archive that was not closed before then."""
+    def archived_lines(self, closed_from: str) -> Iterator[bytes]:
+        """The lines of the archive's entries that were not closed before then."""
         sql = "SELECT entry FROM intervention_archive WHERE closed_at >= ? ORDER BY place"
-        found = (row[0].rsplit(" ", 2) for row in self._rows(sql, closed_from, logs=None))
-        return [(int(at), int(length)) for _, at, length in found]
+        return self._lines(self._rows(sql, closed_from, logs=None))
 
     def knows_any(self, *, read_on: bool = True) -> bool:
         """Whether an entry was ever acknowledged here, as far as the files or the index alone know

@@ -164,9 +164,7 @@ class FileStore(FileHistory):
         try:
             with os.fdopen(fd, "wb") as new, self._archive.open("rb") as old:
                 found = os.fstat(old.fileno())
-                for at, length in self.archived_places(closed_before):
-                    old.seek(at)
-                    new.write(old.read(length) + b"\n")
+                new.writelines(kept + b"\n" for kept in self.archived_lines(closed_before))
                 with self._lock.hold(timeout_s):
                     if os.path.samestat(found, self._archive.stat()):
                         old.seek(found.st_size)
