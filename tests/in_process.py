@@ -16,7 +16,7 @@ APPS = {"unified-flow": unified_flow, "interventions": interventions}
 
 
 def run(
-    command: str, *words: str | Path, home: Path, **env: str | None
+    command: str, *words: object, home: Path, **env: str | None
 ) -> subprocess.CompletedProcess[str]:
     """`command` by its name or its module's; a variable that is None is not set."""
     name = command.replace("_", "-")

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests import in_process
 from tests.answers import (
     COMPLETE,
     NOTHING_CLAIMED,
@@ -21,6 +20,7 @@ from tests.answers import (
     script,
     served_flow,
 )
+from tests.in_process import run
 from tests.servers import mcp_server
 from tests.servers.model_server import ModelServer
 from unified_flow.phases.errors import CoordinatorError
@@ -54,10 +54,6 @@ def leak() -> dict:
 def plan(tool: str, **args: Any) -> Plan:
     request = ToolRequest(tool=tool, args=args, goal_id="g1")
     return Plan(decision="EXECUTE", route="coordinator", tool_requests=[request])
-
-
-def run(command: str, *args: object, home: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return in_process.run(command, *map(str, args), home=home, **env)
 
 
 @pytest.fixture
