@@ -259,7 +259,9 @@ class PostgresLease(ReportingLease):
                 return self._dispatch(streamed)  # it has failed just now
             self.let_go()
             if row is None:
-                busy = "its turn is being cancelled" if message else "another turn answers it"
+                busy = "the turn of this message is being cancelled"
+                if message is None:
+                    busy = f"another turn answers the message of turn {self.turn_id}"
                 raise QueueFullError(busy, hint="try again once that has ended") from exc
             self.run = row[1]
             return int(row[0])
