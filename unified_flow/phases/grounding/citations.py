@@ -72,12 +72,14 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
         unread = unread_documents(sections, phrases_of(language_of(query)))
         bare = "\n".join([MARK.sub("", draft.response), *unread])
         return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
-    said = [reader.said(part) for part in _parts(draft, texts)]
+    said = _said(draft, texts, reader)
     kept = [_placed(c, sections) for c in draft.citations if _holds(c, said, texts, reader)]
     removed = marked.dropped or len(kept) < len(draft.citations)
     citations = list(dict.fromkeys([*marked.citations, *kept]))
-    plain = draft.model_copy(update={"response": marked.unmarked})
-    for terms in map(reader.said, _parts(plain, texts)):
+    if marked.unmarked != draft.response:
+        plain = draft.model_copy(update={"response": marked.unmarked})
+        said = _said(plain, texts, reader)
+    for terms in said:
         if not reader.supports(terms, [reader.known(c.quote) for c in citations]):
             sources = citable_sentences(sections, language)
             citations += [c for c in _found(terms, sources, reader) if c not in citations]
@@ -238,12 +240,13 @@ def has_match(term: str, known: frozenset[str]) -> bool:
     return term in known or best_kinship(term, known) > 0
 
 
-def _parts(draft: Draft, texts: list[str]) -> list[str]:
-    """What the response says in its own words, without regard to what it cites; the names of its
-    code, if it says nothing else."""
+def _said(draft: Draft, texts: list[str], reader: _Reader) -> list[frozenset[str]]:
+    """What each part of the response says in its own words, without regard to what it cites; the
+    names of its code, if it says nothing else."""
     bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
     names = " ".join(re.findall(r"[^\W\d]\w*", code_of(bare)))
-    return statements(bare, texts) or ([names] if names else [])
+    parts = statements(bare, texts) or ([names] if names else [])
+    return [reader.said(part) for part in parts]
 
 
 def _found(
