@@ -39,9 +39,10 @@ class ModelRegistry:
         what they do better than a small one; None for no role. `by_rules` overrules the recipe."""
         if choice.role == "none":
             return None
+        mapped = self._mapped(choice)
         if by_rules is None:
-            by_rules = choice.rules and self._mapped(choice) is None and self.is_small(choice)
-        return EMBEDDED if by_rules else self._mapped(choice) or self._settings.model
+            by_rules = choice.rules and mapped is None and self.is_small(choice)
+        return EMBEDDED if by_rules else mapped or self._settings.model
 
     def is_small(self, choice: ModelChoice) -> bool:
         """Whether a small language model does the phase, or leaves it to rules."""

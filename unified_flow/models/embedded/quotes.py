@@ -31,6 +31,7 @@ from unified_flow.turns.results import Citation
 
 MOST = 3
 LONGEST = 700  # characters of a quote
+INTRODUCES = (":", "\uff1a")  # what follows, also in Chinese
 LONG = 1_400  # characters of the first passage
 ALONE = 2_400  # of one that stays the only one: there is room for its example
 FURTHER = 800  # characters of a passage after the first
@@ -250,7 +251,7 @@ def _belong(text: str, one: Block, other: Block) -> bool:
 
 
 def _is_introduction(text: str, part: Block) -> bool:
-    return text[part.start : part.end].endswith((":", "\uff1a"))  # also in Chinese
+    return text[part.start : part.end].endswith(INTRODUCES)
 
 
 def _without_introduction(text: str, part: Block, end: int) -> list[Block]:

@@ -5,7 +5,7 @@ tools found, earlier answers and memories, as quotes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -19,8 +19,8 @@ from unified_flow.models.embedded.excerpts import (
     language_of_passages,
     matching_terms,
 )
-from unified_flow.models.embedded.quotes import LONGEST, citation_of, one_line
-from unified_flow.turns.passage import path_of, title_of
+from unified_flow.models.embedded.quotes import INTRODUCES, LONGEST, citation_of, one_line
+from unified_flow.turns.passage import Passage, path_of, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 
@@ -99,7 +99,7 @@ def statements(draft: Draft, texts: list[str], *, introductions: bool = False) -
         if (statement := _LISTED.sub("", rest[start:end]))
         and any(c.isalnum() for c in statement)
         and not statement.startswith(_set_phrases())
-        and (introductions or not statement.endswith((":", "\uff1a")))  # of what follows
+        and (introductions or not statement.endswith(INTRODUCES))
     ]
 
 
@@ -147,8 +147,7 @@ def texts_of(sections: Sections) -> list[str]:
     return [one_line(text) for text in dict.fromkeys(texts)]
 
 
-def language_of_sources(sections: Sections, texts: list[str]) -> str:
-    passages = found_passages(sections.coordinator)
+def language_of_sources(passages: Sequence[Passage], texts: list[str]) -> str:
     return language_of_passages(passages) if passages else language_of(" ".join(texts[:3]))
 
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from unified_flow.models.embedded.excerpts import excerpts_of, found_passages, matching_terms
 from unified_flow.models.embedded.intents import talk_of
-from unified_flow.models.embedded.quotes import one_line
+from unified_flow.models.embedded.quotes import INTRODUCES, one_line
 from unified_flow.models.embedded.statements import (
     CODE_BLOCK,
     code_of,
@@ -26,6 +26,7 @@ from unified_flow.models.embedded.statements import (
     statements,
     texts_of,
 )
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import Check, Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -132,8 +133,10 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     texts = texts_of(sections)
     if not texts:
         return Findings([], [], "not checked")
-    said = statements(draft, texts)
-    language = language_of_sources(sections, texts)
+    all_said = statements(draft, texts, introductions=True)
+    said = [statement for statement in all_said if not statement.endswith(INTRODUCES)]
+    passages = found_passages(sections.coordinator)
+    language = language_of_sources(passages, texts)
     same = language == language_of_draft(draft.response, query)
     code = code_of(draft)
     unknown = invented(draft, said, texts, query, language, same=same)
@@ -141,21 +144,21 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
     issues += [f"stands in no source: {name}" for name in unknown]
     hints = [f"write it without “{name}”" for name in unknown]
     claims = bool(code) or any(not statement.rstrip().endswith("?") for statement in said)
-    searched = same and bool(found_passages(sections.coordinator))
-    if searched and claims and not draft.citations:
+    if same and passages and claims and not draft.citations:
         issues.append("no citation")
         hints.append("end each sentence with the number of the passage that states it, like [1]")
     if issues:
         return Findings(issues, [_KEEP_TO_SOURCES, *hints], False)
-    all_said = statements(draft, texts, introductions=True)
-    known = _whole_sentences(sections, texts, language) if all_said else frozenset[str]()
+    known = _whole_sentences(passages, texts, language) if all_said else frozenset[str]()
     supported = not code and known.issuperset(map(plain_words, all_said))
     return Findings([], [], True if supported else "not checked")
 
 
-def _whole_sentences(sections: Sections, texts: list[str], language: str) -> frozenset[str]:
+def _whole_sentences(
+    passages: Sequence[Passage], texts: list[str], language: str
+) -> frozenset[str]:
     """What a draft can repeat without changing what it says: sentences, and whole short results."""
-    excerpts = excerpts_of(found_passages(sections.coordinator), language)
+    excerpts = excerpts_of(passages, language)
     found = [sentence.text for excerpt in excerpts for sentence in excerpt.sentences]
     return frozenset(map(plain_words, [*found, *texts]))
 

@@ -41,7 +41,7 @@ from unified_flow.models.embedded.statements import (
 )
 from unified_flow.models.embedded.verification import findings
 from unified_flow.models.prompt import ShownPassage, shown_passages
-from unified_flow.turns.passage import path_of
+from unified_flow.turns.passage import Passage, path_of
 from unified_flow.turns.results import Check, Citation, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -64,7 +64,8 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
     texts = texts_of(sections)
     if not texts or talk_of(query):
         return draft.model_copy(update={"response": MARK.sub("", draft.response)})
-    language = language_of_sources(sections, texts)
+    found = found_passages(sections.coordinator)
+    language = language_of_sources(found, texts)
     reader = _Reader(query, language, draft.response)
     passages, _ = shown_passages(sections.coordinator, budget)
     marked = _Marked(draft.response, passages, reader)
@@ -73,7 +74,7 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
         bare = "\n".join([MARK.sub("", draft.response), *unread])
         return draft.model_copy(update={"response": bare, "abstained": True, "citations": []})
     said = _said(draft, texts, reader)
-    kept = [_placed(c, sections) for c in draft.citations if _holds(c, said, texts, reader)]
+    kept = [_placed(c, found) for c in draft.citations if _holds(c, said, texts, reader)]
     removed = marked.dropped or len(kept) < len(draft.citations)
     citations = list(dict.fromkeys([*marked.citations, *kept]))
     if marked.unmarked != draft.response:
@@ -182,9 +183,9 @@ def _decisive(statement: str, shown: ShownPassage, reader: _Reader) -> Citation:
     return Citation(source=shown.source, quote=quote, heading=shown.heading, score=shown.score)
 
 
-def _placed(citation: Citation, sections: Sections) -> Citation:
+def _placed(citation: Citation, passages: Sequence[Passage]) -> Citation:
     """A model's own citation, with all that its passage holds."""
-    for passage in found_passages(sections.coordinator):
+    for passage in passages:
         start = passage.text.find(citation.quote)
         if start >= 0 and path_of(citation.source) == passage.path:
             return citation_of(passage, start, start + len(citation.quote))
@@ -195,7 +196,8 @@ def supported_sentences(draft: Draft, query: str, sections: Sections) -> list[bo
     """For each sentence of the draft's own, whether a passage that it cites has most of its terms;
     what it quotes counts as one that does."""
     texts = texts_of(sections)
-    reader = _Reader(query, language_of_sources(sections, texts))
+    passages = found_passages(sections.coordinator)
+    reader = _Reader(query, language_of_sources(passages, texts))
     known = [reader.known(f"{c.passage or c.quote} {c.heading}") for c in draft.citations]
     own = [reader.supports(reader.said(part), known) for part in statements(draft, texts)]
     return own or [bool(known)]
