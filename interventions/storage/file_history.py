@@ -177,11 +177,12 @@ class FileHistory(store.Store):
 
     def _lines(self, rows: store.Rows) -> Iterator[bytes]:
         found = (where.rsplit(" ", 2) for where, *_ in rows)
-        for name, lines in groupby(found, key=lambda where: where[0]):
+        for name, spans in groupby(found, key=lambda where: where[0]):
+            path = self._home / name
             # An old log may be removed.
-            with reading(self._home / name), suppress(FileNotFoundError):
-                spans = ((int(at), int(length)) for _, at, length in lines)
-                yield from jsonl.at(self._home / name, spans)
+            with reading(path), suppress(FileNotFoundError), path.open("rb", buffering=0) as file:
+                for _, at, length in spans:
+                    yield os.pread(file.fileno(), int(length), int(at))
 
     def _caught_up(self, marks: Mapping[Path, Mark | None]) -> sqlite3.Connection:
         connection = self._index.connection()

@@ -38,8 +38,6 @@ UNUSABLE_PREFIX = "intervention_queue.unusable-"
 # Two changes within a tick of the file system's clock look like one.
 SETTLED_S = 0.1
 RETAINED_EVERY = timedelta(days=1)
-
-
 STORES_GROUP = "interventions.stores"
 
 

@@ -197,13 +197,6 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         yield from records(line for _, line in lines(path))
 
 
-def at(path: Path, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """What stands at (offset, length). Raises OSError."""
-    with path.open("rb", buffering=0) as file:
-        for offset, length in places:
-            yield os.pread(file.fileno(), length, offset)
-
-
 def records(found: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     return filter(None, map(parse_line, found))
 
