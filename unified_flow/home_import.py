@@ -15,9 +15,10 @@ from typing import Any
 
 from interventions.errors import ConflictError, LockTimeoutError
 from interventions.home import error_logs, state_folder
-from interventions.storage.file_store import FileStore
+from interventions.storage.file_store import FileStore, store_at
 from interventions.storage.jsonl import lines, parse_line
 from interventions.storage.queue_file import QueueState
+from interventions.storage.store import Store
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.guardrails import DATABASE_FILE, open_store
 from unified_flow.guardrails.sql_database import SqlDatabase
@@ -25,24 +26,15 @@ from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining
-from unified_flow.shared.queue_store import (
-    QueueStore,
-    add_archived,
-    add_failures,
-    add_transitions,
-    write_state,
-)
-from unified_flow.shared.sessions import SharedSessions
+from unified_flow.shared.queue_store import add_archived, add_failures, add_transitions, write_state
 from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.stored_text import storable
 from unified_flow.shared.turn_lease import columns_of, status_after
-from unified_flow.shared.turn_store import PostgresTurnStore
+from unified_flow.stores import grant_store, memory_store, session_store, turn_store
 from unified_flow.tools.grants import GrantStore
 from unified_flow.turns.events import VERSION
-from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.lines import encode, sealed
 from unified_flow.turns.memory import MemoryStore
-from unified_flow.turns.sessions import SessionStore
 from unified_flow.turns.sessions.store import Sessions
 from unified_flow.turns.store import TurnMark, TurnStore
 from unified_flow.turns.texts import Change
@@ -63,32 +55,23 @@ class Imported:
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores of a home, or the shared ones."""
+    """Where a home keeps what is taken over."""
 
     turns: TurnStore
-    queue: FileStore | QueueStore
+    queue: Store
     sessions: Sessions
     memory: MemoryStore
     grants: GrantStore
 
     @classmethod
-    def of_files(cls, home: Path) -> Stores:
+    def of(cls, home: Path, *, files: bool = False) -> Stores:
+        """With `files`, those on this machine alone, also where [shared] names a database."""
         return cls(
-            FileTurnStore(state_folder(home) / "turns"),
-            FileStore(home),
-            SessionStore.of(home),
-            MemoryStore.of(home),
-            GrantStore.of(home),
-        )
-
-    @classmethod
-    def of_database(cls, database: Database, home: Path) -> Stores:
-        return cls(
-            PostgresTurnStore(database),
-            QueueStore(home, database),
-            SharedSessions(database),
-            MemoryStore(SharedTexts(database, "memory")),
-            GrantStore(SharedTexts(database, "grants")),
+            turn_store(home, files=files),
+            FileStore(home) if files else store_at(home),
+            session_store(home, files=files),
+            memory_store(home, files=files),
+            grant_store(home, files=files),
         )
 
 
@@ -100,7 +83,7 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
     RetrievalError for what is damaged; StorageError."""
     name = storable(f"{socket.gethostname()}:{source.resolve()}")
     imports = SharedTexts(database, "import")
-    files, shared = Stores.of_files(source), Stores.of_database(database, home)
+    files, shared = Stores.of(source, files=True), Stores.of(home)
     with _quiet(source, files), _alone(database) as session:
         if known := imports.read(name):
             return [Imported(*row) for row in json.loads(known)], True
@@ -237,14 +220,14 @@ def _add_turns(session: Connection, turns: TurnStore) -> None:
         session.execute(sql, [max(marks)])
 
 
-def _add_queue(session: Connection, source: Path, queue: FileStore | QueueStore) -> None:
+def _add_queue(session: Connection, source: Path, queue: Store) -> None:
     write_state(session, QueueState(), queue.read())
     add_archived(session, reversed(list(queue.archived_closed())))
     add_failures(session, _failures(source, queue))
     add_transitions(session, list(queue.journal())[::-1])
 
 
-def _failures(source: Path, queue: FileStore | QueueStore) -> Iterator[dict[str, Any]]:
+def _failures(source: Path, queue: Store) -> Iterator[dict[str, Any]]:
     """The lines of the logs, each with the entry that holds it."""
     for path in error_logs(source):
         for _, raw in lines(path):

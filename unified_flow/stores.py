@@ -20,17 +20,17 @@ from unified_flow.turns.store import TurnStore
 
 if TYPE_CHECKING:  # and late: a list of turns needs neither
     from unified_flow.shared.database import Database
-    from unified_flow.shared.request_rows import RequestRows
-    from unified_flow.shared.shared_texts import SharedTexts
     from unified_flow.tools.grants import GrantStore
     from unified_flow.turns.memory import MemoryStore
     from unified_flow.turns.sessions import Sessions
+    from unified_flow.turns.texts import TextStore
 
 
-def shared_database(home: Path) -> Database | None:
-    """The database that `home` shares with other machines, if [shared] names one; else nothing of
-    it is imported. Raises ConfigError, also where the extra is not there."""
-    if not settings_of(home, SharedSettings).database_url_env:
+def shared_database(home: Path, *, files: bool = False) -> Database | None:
+    """The database that `home` shares with other machines, if [shared] names one; else, and where
+    its `files` are wanted in any case, nothing of it is imported. Raises ConfigError, also where
+    the extra is not there."""
+    if files or not settings_of(home, SharedSettings).database_url_env:
         return None
     with needs_extra("[shared]", "shared"):
         from unified_flow.shared.database import database_at
@@ -49,9 +49,11 @@ def missing_worker(home: Path) -> str | None:
     return None
 
 
-def turn_store(home: Path, known: Callable[[], int] = lambda: 0) -> TurnStore:
+def turn_store(
+    home: Path, known: Callable[[], int] = lambda: 0, *, files: bool = False
+) -> TurnStore:
     """The turns of a home; where machines share a database, workers run them."""
-    database = shared_database(home)
+    database = shared_database(home, files=files)
     if database is None:
         return FileTurnStore(state_folder(home) / "turns", known)
     return _turns_in(database, settings_of(home, SharedSettings).max_queued)
@@ -73,8 +75,8 @@ def turn_archive(home: Path | str | None) -> TurnArchive:
     return TurnArchive(store, state_folder(place) / f"{name}.sqlite3")
 
 
-def session_store(home: Path) -> Sessions:
-    if (database := shared_database(home)) is not None:
+def session_store(home: Path, *, files: bool = False) -> Sessions:
+    if (database := shared_database(home, files=files)) is not None:
         from unified_flow.shared.sessions import SharedSessions
 
         return SharedSessions(database)
@@ -83,33 +85,23 @@ def session_store(home: Path) -> Sessions:
     return SessionStore.of(home)
 
 
-def memory_store(home: Path) -> MemoryStore:
+def memory_store(home: Path, *, files: bool = False) -> MemoryStore:
     from unified_flow.turns.memory import MemoryStore
 
-    texts = _shared_texts(home, "memory")
-    return MemoryStore.of(home) if texts is None else MemoryStore(texts)
+    return MemoryStore(_texts(home, "memory", state_folder(home) / "memory", files=files))
 
 
-def grant_store(home: Path) -> GrantStore:
+def grant_store(home: Path, *, files: bool = False) -> GrantStore:
     from unified_flow.tools.grants import GrantStore
 
-    texts = _shared_texts(home, "grants")
-    return GrantStore.of(home) if texts is None else GrantStore(texts)
+    return GrantStore(_texts(home, "grants", state_folder(home), files=files))
 
 
-def _shared_texts(home: Path, kind: str) -> SharedTexts | None:
-    if (database := shared_database(home)) is None:
-        return None
-    from unified_flow.shared.shared_texts import SharedTexts
+def _texts(home: Path, kind: str, folder: Path, *, files: bool) -> TextStore:
+    if (database := shared_database(home, files=files)) is not None:
+        from unified_flow.shared.shared_texts import SharedTexts
 
-    return SharedTexts(database, kind)
+        return SharedTexts(database, kind)
+    from unified_flow.turns.texts import TextFolder
 
-
-def request_rows(home: Path) -> RequestRows | None:
-    """Where the query log's lines are besides its file; None without a database."""
-    database = shared_database(home)
-    if database is None:
-        return None
-    from unified_flow.shared.request_rows import RequestRows
-
-    return RequestRows(database)
+    return TextFolder(folder)

@@ -16,7 +16,6 @@ from unified_flow.engine.environment import beginning
 from unified_flow.engine.failure_report import report_outside_a_phase
 from unified_flow.engine.loop import run_turn
 from unified_flow.engine.retried_interventions import resolve_retried
-from unified_flow.engine.services import Services
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import RetrievalError, UnifiedFlowError
 from unified_flow.errors.turns import ProcessDied
@@ -125,15 +124,25 @@ class Worker:
     async def _prepared(self, turn: Turn, *, first: bool) -> TurnRun:
         """What keeps the turn from going on here is a failure of its next phase."""
         if not first and not may_be_taken_over(turn.interrupted()):
-            return _RefusedRun(self.flow.services, ProcessDied(MESSAGE, hint=_hint(turn)))
+            return self._refused(ProcessDied(MESSAGE, hint=_hint(turn)))
         try:
             services = (await in_daemon_thread(lambda: self._flow_of(turn))).services
         except UnifiedFlowError as exc:
-            return _RefusedRun(self.flow.services, exc)
+            return self._refused(exc)
         if services.documents is not None and not services.documents.fresh:
             with suppress(UnifiedFlowError):  # the search meets it again, and says so
                 await in_daemon_thread(services.documents.ensure_fresh)
         return TurnRun(services)
+
+    def _refused(self, reason: UnifiedFlowError) -> TurnRun:
+        """A run that may not be: its first phase fails, for `reason`, as any failure does."""
+
+        def recipe(phase: str) -> Recipe:
+            raise reason
+
+        run = TurnRun(self.flow.services)
+        run.recipe = recipe
+        return run
 
     def _flow_of(self, turn: Turn) -> UnifiedFlow:
         if turn.asked_with == self.flow.services.asked_with:
@@ -151,18 +160,6 @@ class Worker:
     async def aclose(self) -> None:
         await self._others.aclose()
         await self.flow.aclose()
-
-
-class _RefusedRun(TurnRun):
-    """A run that may not be: its first phase fails, for `reason`, as any failure does."""
-
-    def __init__(self, services: Services, reason: UnifiedFlowError) -> None:
-        super().__init__(services)
-        self._reason = reason
-        self.recipe = self._refused
-
-    def _refused(self, phase: str) -> Recipe:
-        raise self._reason
 
 
 def _is_first(events: Sequence[AnyEvent]) -> bool:

@@ -15,7 +15,8 @@ from tests.answers import COMPLETE, scripted_flow
 from unified_flow.cli.app import app
 from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
-from unified_flow.tools.grants import Grant, GrantStore
+from unified_flow.stores import grant_store
+from unified_flow.tools.grants import Grant
 
 runner = CliRunner()
 
@@ -134,7 +135,7 @@ def test_the_newest_session_is_deleted_whole_and_its_number_stays_taken(home: Pa
     run(home, "show", "ros", code=3)
     left = [path for path in (home / "shared_state").rglob("*") if path.is_file()]
     assert not [path for path in left if b"purple elephant" in path.read_bytes()]
-    assert GrantStore.of(home).all() == (), "a new session of that name inherits nothing"
+    assert grant_store(home).all() == (), "a new session of that name inherits nothing"
     run(home, "delete", "ros", "--yes", code=3)
     assert asyncio.run(ask("And now?")) == 2
 

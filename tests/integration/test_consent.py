@@ -18,9 +18,9 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.models import ModelCall
 from unified_flow.phases.errors import PhaseError, PlannerError
 from unified_flow.resume.replay.replay import replay
+from unified_flow.stores import memory_store
 from unified_flow.tools import Tool
 from unified_flow.tools.permission_gate import PermissionReply
-from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.results import Draft, Plan, ToolRequest
 from unified_flow.turns.turn import Turn
 
@@ -140,7 +140,7 @@ def test_a_memory_takes_nothing_that_the_person_did_not_say(home: Path, docs: Pa
     flow = scripted_flow(home, docs, planner=[executing(request), COMPLETE], synthesis=UNKNOWN)
     with pytest.raises(PhaseError, match="nobody has allowed it"):
         asked(flow, "Remember that I like tea.")
-    assert MemoryStore.of(home).all("anna") == []
+    assert memory_store(home).all("anna") == []
 
 
 class Person:

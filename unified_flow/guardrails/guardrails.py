@@ -106,8 +106,7 @@ class Guardrails:
             from unified_flow.shared.database import database_at
 
             sql = "SELECT to_regclass('ai_rules') IS NOT NULL"
-            found = database_at(self.home).run(lambda c: c.execute(sql).fetchone())
-            self._has_tables = found == (True,)
+            self._has_tables = database_at(self.home).row(sql) == (True,)
         return self._has_tables
 
     @cached_property

@@ -6,14 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from interventions.home import state_folder
 from unified_flow.errors import ConfigError, DatabaseAwayError, RetrievalError
-from unified_flow.turns.texts import TextFolder, TextStore
+from unified_flow.turns.texts import TextStore
 
 Scope = Literal["once", "session", "always"]
 SCOPES: tuple[Scope, ...] = ("once", "session", "always")
@@ -56,10 +54,6 @@ class GrantStore:
 
     def __init__(self, texts: TextStore) -> None:
         self.texts = texts
-
-    @classmethod
-    def of(cls, home: Path) -> Self:
-        return cls(TextFolder(state_folder(home)))
 
     def all(self) -> tuple[Grant, ...]:
         with self._refusing("read"):

@@ -7,18 +7,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from interventions.home import state_folder
 from interventions.secrets.forms import scrub
 from interventions.secrets.rules import is_masked, patterns, words
 from unified_flow.errors import InputError, RetrievalError
 from unified_flow.lib.text import terms
 from unified_flow.turns.results import Memory
-from unified_flow.turns.texts import TextFolder, TextStore
+from unified_flow.turns.texts import TextStore
 
 T = TypeVar("T")
 
@@ -46,10 +44,6 @@ class MemoryStore:
 
     def __init__(self, texts: TextStore) -> None:
         self.texts = texts
-
-    @classmethod
-    def of(cls, home: Path) -> Self:
-        return cls(TextFolder(state_folder(home) / "memory"))
 
     def knows(self, user_id: str) -> bool:
         """Whether there may be something of the user; nobody waits for it."""

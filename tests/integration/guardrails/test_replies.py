@@ -36,7 +36,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
-from unified_flow.turns.memory import MemoryStore
+from unified_flow.stores import memory_store
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
 
@@ -101,7 +101,7 @@ def test_a_blocked_reply_leaves_nothing_in_the_memory_of_its_user(
 
     settings: dict[str, Any] = {"guardrails": {"moderation_url": moderation.url}}
     (home / "unified_flow.toml").write_text('[tools]\nallow = ["memory.*"]\n')
-    memory = MemoryStore.of(home)
+    memory = memory_store(home)
     older = memory.create("default", "The user likes robots.")
 
     def remembering(text: str) -> Turn:

@@ -20,7 +20,7 @@ from interventions.storage import jsonl
 from interventions.times import to_text, utc_now
 from unified_flow.errors import wire_name
 from unified_flow.phases.errors import PhaseError
-from unified_flow.stores import request_rows
+from unified_flow.stores import shared_database
 from unified_flow.turns.lines import encode
 from unified_flow.turns.turn import Turn
 
@@ -117,7 +117,11 @@ class QueryLog:
     @classmethod
     def of(cls, home: Path) -> Self:
         """Raises ConfigError for a shared database that cannot be used."""
-        return cls(home, request_rows(home))
+        if (database := shared_database(home)) is None:
+            return cls(home)
+        from unified_flow.shared.request_rows import RequestRows
+
+        return cls(home, RequestRows(database))
 
     def append(self, line: RequestLine) -> None:
         """What cannot be written is said at once, and written once this process can: a full disk
