@@ -63,7 +63,7 @@ class TriageModel:
 
     def new_critical(self, snapshot: Snapshot) -> list[str]:
         """The critical failures that no entry held before, be it one that an undo opens again."""
-        held = self.pending.open_entries if self.pending else []
+        held = self.pending.entries if self.pending else ()
         ids = {entry["id"] for entry in snapshot.open_entries}
         before = _critical_failures(e for e in (*self.snapshot.entries, *held) if e["id"] in ids)
         now = _critical_failures(snapshot.open_entries)

@@ -159,3 +159,18 @@ def test_what_is_open_again_is_not_announced_as_a_critical_failure(
     assert model.new_critical(source.read()) == []
     put(queue, severity="critical")
     assert len(model.new_critical(source.read())) == 1
+
+
+def test_what_is_open_again_while_the_list_is_held_still_is_not_announced_either(
+    queue: InterventionQueue, home: Path
+) -> None:
+    """It came, was resolved and was opened again elsewhere during one pause."""
+    source = LiveSource(queue)
+    model = TriageModel(source.read(), paused=True)
+    own = put(queue, severity="critical")
+    assert len(model.new_critical(source.read())) == 1
+    model.update(source.read())
+    queue.resolve(own, "done")
+    model.update(source.read())
+    queue.undo(own, expected_version=queue.find(own)["version"])
+    assert model.new_critical(source.read()) == []

@@ -60,8 +60,7 @@ _FORGET = f"""
 @dataclass(eq=False)
 class Presence:
     """The presence of this worker, from `begin` on. `lost` is given the ids of workers that are
-    gone. After the database was away, and now and then, it is given this one's own id, and `tidy`
-    is called."""
+    gone; its own id, while `tidy` is called, now and then, and after the database was away."""
 
     database: Database
     run_by: str

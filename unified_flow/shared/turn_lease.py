@@ -287,8 +287,7 @@ class PostgresLease(ReportingLease):
         if self._state != "released":
             mine = "worker_id = %(holder)s" if self._state == "held" else "NOT live"
             query = f"DELETE FROM turns WHERE turn_id = %(id)s AND {mine} RETURNING 1"
-            holder = self.database.program
-            await in_thread(self.database.row, query, id=self.turn_id, holder=holder)
+            await in_thread(self.database.row, query, id=self.turn_id, holder=self.database.program)
             if self._state == "held":
                 await in_thread(self.let_go)
 

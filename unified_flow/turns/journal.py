@@ -206,9 +206,8 @@ class JournalLease(TurnLease):
             write()
 
     async def remove(self, *, reserve: bool = False) -> None:
-        """Renamed first, so that a process which dies meanwhile leaves no part of a turn, nor the
-        name of the next with its number. The newest leaves an empty folder, where that is
-        reserved."""
+        """Renamed first, so that a process which dies meanwhile leaves no part of a turn, and to a
+        name that no other has. The newest leaves an empty folder, where its number is reserved."""
         if self._journal.is_closed:
             return
         folder = self._journal.folder

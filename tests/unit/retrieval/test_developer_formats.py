@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from odf.dc import Creator
 from odf.draw import Frame, Page, TextBox
@@ -643,6 +643,7 @@ _PIECE = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(
     pieces=st.lists(_PIECE, max_size=30),
     format=st.sampled_from([(".adoc", ADOC), (".man", MAN + MDOC), (".py", MODULE)]),
