@@ -31,7 +31,6 @@ from unified_flow.turns.results import Draft
 
 ROOT = Path(__file__).parents[2]
 TOPIC = "A topic is a named bus over which nodes exchange messages."
-ABSTAINS = Draft(response="The documents do not say.", abstained=True)
 ARTICLES = {
     "Topics": (TOPIC, "What is a topic?", "a named bus"),
     "Bread": ("Bread needs flour, water, salt and yeast.", "What does bread need?", "flour"),

@@ -60,6 +60,7 @@ def filled(queue: InterventionQueue, make) -> dict[str, str]:
         ("disk", "snoozed"),
         ('"disk is full"', "snoozed"),
         ('"is full disk"', ""),
+        ('"', "critical captcha store snoozed"),
         ("disk -phase:save", ""),
         ("mended is:any", "resolved"),
     ],
@@ -94,9 +95,12 @@ def test_a_mistyped_key_is_not_silently_text() -> None:
     assert "sev:" in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["TypeError:", "https://x.org/a", "C:\\temp", "::", "a:b:c", '"'])
-def test_colons_in_plain_text_are_text(text: str) -> None:
-    parse(text)
+@pytest.mark.parametrize("text", ["TypeError:", "https://x.org/a", "C:\\temp", "::", "a:b:c"])
+def test_colons_in_plain_text_are_text(queue: InterventionQueue, make, text: str) -> None:
+    said = queue.put(make(error_message=f"it said {text} twice"))
+    queue.put(make(error_message="something else"))
+    found = parse(text).select(list(queue.entries()), utc_now())
+    assert [entry["id"] for entry in found] == [said.intervention_id]
 
 
 def test_an_unknown_key_is_said_to_be_text() -> None:
