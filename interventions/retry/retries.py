@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, get_args
 
-from interventions.entry import Entry, is_open, short_id
+from interventions.entry import Entry, closed_at, is_open, short_id
 from interventions.errors import ConflictError, QueueError
 from interventions.plaintext import one_line
 from interventions.retry import contract
@@ -175,8 +175,12 @@ def waiting_turns(entry: Entry, entries: Iterable[Entry]) -> list[WaitingTurn]:
     Turns counted on an entry that has been closed since still wait: one turn was resumed, and the
     others only if that run finished.
     """
+    entries = list(entries)
+    # Who closed one may have another clock than who put this one, which names what was closed then.
+    last_before = next((closed_at(e) for e in entries if e["id"] == entry["regression_of"]), "")
+    since = min(last_before, entry["created_at"])
     alike = (e for e in entries if e["fingerprint"] == entry["fingerprint"])
-    same = [e for e in alike if is_open(e) or (e["resolved_at"] or "") >= entry["created_at"]]
+    same = [e for e in alike if is_open(e) or (e["resolved_at"] or "") > since]
     holders = [entry, *(each for each in same if each["id"] != entry["id"])]
     own = [WaitingTurn(e["turn_id"], e) for e in holders if e is entry or is_open(e)]
     counted = []

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
 import pytest
+from freezegun import freeze_time
 from typer.testing import CliRunner
 
 from interventions import InterventionQueue
 from interventions.admission.preparation import prepare
 from interventions.admission.put import admit
 from interventions.cli import app
-from interventions.entry import turns_needed
+from interventions.entry import is_open, turns_needed
 from interventions.home import archive_file, queue_file, transitions_file
 from interventions.retry.retries import waiting_turns
 from interventions.storage.error_log import log_line
@@ -89,6 +91,24 @@ def test_a_turn_that_fails_again_stands_last_and_once(home: Path, make) -> None:
     holder = _holder(queue, make, 400)
     queue.put(make(**FLOOD, turn_id=7))
     assert queue.find(holder)["turns"] == [6, *range(8, 401), 7]
+
+
+def test_turns_counted_on_an_entry_that_was_closed_since_wait_by_whatever_clock(
+    home: Path, make
+) -> None:
+    """On another machine it is an hour earlier; what was closed before a failure came is done."""
+    queue = InterventionQueue(home)
+    holder = _holder(queue, make, 10)
+    first = queue.entries()[0]["id"]
+    with freeze_time(utc_now() - timedelta(hours=1)):
+        queue.resolve(holder, "mended")
+    waiting = waiting_turns(queue.find(first), queue.entries())
+    assert sorted(one.turn_id for one in waiting) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    for entry in queue.entries():
+        if is_open(entry):
+            queue.resolve(entry["id"], "mended")
+    again = queue.find(queue.put(make(**FLOOD, turn_id=11)).intervention_id or "")
+    assert [one.turn_id for one in waiting_turns(again, queue.entries())] == [11]
 
 
 def test_the_archive_keeps_all_turns_and_a_reopened_entry_has_them(home: Path, make) -> None:
