@@ -76,8 +76,8 @@ class Stores:
 
 
 def take_over(source: Path, home: Path, database: Database) -> tuple[list[Imported], bool]:
-    """All that `source` has kept, and whether it was taken over by an earlier call, in which case
-    nothing is done. `home` has the settings of the guardrails.
+    """Take over all that `source` has kept; says whether it was taken over by an earlier call, in
+    which case nothing is done. `home` has the settings of the guardrails.
 
     Raises ConflictError if anybody writes in `source`, or the database holds something already;
     RetrievalError for what is damaged; StorageError."""

@@ -255,8 +255,8 @@ class AgentTools:
         )
 
     async def _process(self, session_id: str, question: str) -> Turn:
-        """In a task of its own, which is cancelled once and can say so in its journal: the SDK's
-        scopes cancel at every await, and know their own cancellation alone."""
+        """Run the turn in a task of its own, which is cancelled once and can say so in its journal:
+        the SDK's scopes cancel at every await, and know their own cancellation alone."""
         turn = asyncio.ensure_future(self._flow.process(session_id, question))
         try:
             return await asyncio.shield(turn)

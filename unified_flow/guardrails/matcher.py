@@ -239,7 +239,7 @@ def _with_signs(seen: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without punctuation after words, and with signs together that only blanks divide."""
+    """Drop punctuation after words, and join signs that only blanks divide."""
     parts = _CLOSING.sub("", text).split()
     if not parts:
         return ""

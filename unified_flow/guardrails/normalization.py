@@ -50,7 +50,7 @@ _OWN_LETTERS = frozenset("åäöøüñ")
 
 
 def visible(text: str) -> str:
-    """Without invisible characters, in Unicode's compatibility form; case is kept."""
+    """The text without invisible characters, in Unicode's compatibility form; case is kept."""
     if text.isascii():
         return text
     text = _LONG.sub(" ", _INVISIBLE.sub("", text))
@@ -170,8 +170,8 @@ def _is_coded(form: str) -> bool:
 
 
 class _LatinLetters(dict[int, str]):
-    """For `str.translate`: the Latin letter that another is with marks or in another style, or
-    that it looks like; itself if there is none."""
+    """A table for `str.translate`: the Latin letter that another is with marks or in another style,
+    or that it looks like; itself if there is none."""
 
     def __missing__(self, code: int) -> str:
         self[code] = _latin(chr(code))

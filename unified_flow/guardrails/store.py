@@ -75,7 +75,7 @@ class GuardrailStore:
         return None if rules is None else ActiveRules(rules, Matcher(rules.rules()))
 
     def version(self, user_id: str) -> Version | None:
-        """Of the user's rules; None if there are none. What a turn pays when nothing changed."""
+        """The version of the user's rules, or None: all that a turn reads if nothing changed."""
         if not self._database.exists:
             return None
         with self._database.read() as connection:
@@ -110,7 +110,7 @@ class GuardrailStore:
             return gone.rowcount > 0
 
     def record(self, decision: RecordedDecision) -> None:
-        """One row for a message and an outcome: with what was decided last, and when first.
+        """Keep one row for a message and an outcome: with what was decided last, and when first.
 
         What the database cannot take waits in the outbox, which the next decision drains;
         RetrievalError is raised all the same, so that a person mends it."""

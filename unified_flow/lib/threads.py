@@ -36,8 +36,8 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """For a caller that blocks, whether or not a loop runs in its thread: what `work` returns or
-    raises. It is cancelled if the caller is interrupted."""
+    """What `work` returns or raises, for a caller that blocks, whether or not a loop runs in its
+    thread. It is cancelled if the caller is interrupted."""
     future = asyncio.run_coroutine_threadsafe(work, _background_loop())
     try:
         return future.result()

@@ -111,7 +111,7 @@ def _by_rank(results: Sequence[ToolResult]) -> Iterator[tuple[Claim, Passage | N
 def offered_tools(
     tools: Sequence[ToolDescription], question: str, budget: int
 ) -> tuple[tuple[ToolDescription, ...], int]:
-    """Those that fit in `budget` tokens, best first chosen and in their own order, and how many
+    """The tools that fit in `budget` tokens, best first chosen and in their own order, and how many
     are left out. Built-in ones stay, whatever they take."""
     sizes = {tool.name: estimate_tokens(signature(tool)) for tool in tools}
     if sum(sizes.values()) <= budget:

@@ -64,7 +64,7 @@ class ModelRegistry:
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:
-        """With the time-out and breaker of the policy `graceful`; other policies add none."""
+        """The model with the time-out and breaker of `graceful`; other policies add none."""
         if self._settings.policy != "graceful":
             return model
         own = self._settings.graceful

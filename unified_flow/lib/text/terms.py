@@ -139,8 +139,8 @@ def terms_of_word(word: str, language: str) -> tuple[str, ...]:
 
 
 def compatible_form(text: str) -> str:
-    """With one form of each character; a paragraph in capitals in small letters, as no word of it
-    stands out."""
+    """The text with one form of each character; a paragraph in capitals in small letters, as no
+    word of it stands out."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return "\n\n".join(
         each.lower() if each.isupper() and len(each.split()) >= _SENTENCE else each

@@ -98,7 +98,7 @@ def found_passages(results: Iterable[ToolResult]) -> tuple[Passage, ...]:
 
 
 def language_of_passages(passages: Sequence[Passage]) -> str:
-    """One for all: a question is stemmed once, and a table has no words to tell by."""
+    """One language for all: a question is stemmed once, and a table has no words to tell by."""
     return language_of(" ".join(passage.text[:1_000] for passage in passages[:3]))
 
 

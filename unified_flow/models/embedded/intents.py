@@ -124,7 +124,7 @@ def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | Non
 
 
 def call_language(query: str) -> str | None:
-    """Of the verb that calls a tool, whose name and arguments would mislead; else None."""
+    """The language of the verb that calls a tool, for names and arguments mislead; else None."""
     match = _called(query)
     if match is None or "." not in match["tool"]:
         return None

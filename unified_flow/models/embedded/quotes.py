@@ -106,7 +106,7 @@ def _decisive(best: RankedSentence, opening: RankedSentence) -> RankedSentence:
 
 
 def _introduction(ranked: Sequence[RankedSentence]) -> Excerpt | None:
-    """Of what stands under a heading that is the term to be defined, the part that comes first."""
+    """The first part of what stands under a heading that is the term to be defined."""
     under = [each.excerpt for each in ranked if each.context.question.core in each.excerpt.headings]
     if not under or ranked[0].context.question.kind != "definition":
         return None

@@ -254,7 +254,7 @@ def _said(draft: Draft, texts: list[str], reader: _Reader) -> list[frozenset[str
 def _found(
     said: frozenset[str], sources: Sequence[CitableSentence], reader: _Reader
 ) -> list[Citation]:
-    """As few quotes as support it, [] if no two do. Ties go to what has more of the question,
+    """The fewest quotes that support it, [] if no two do. Ties go to what has more of the question,
     then to the better passage."""
     if reader.foreign:
         # Names and numbers are all that two languages share.

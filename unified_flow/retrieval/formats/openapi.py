@@ -81,7 +81,7 @@ def _headings(root: Any, shown: list[str]) -> Iterator[Heading]:
 
 
 def _put(shown: list[str], line: int, node: Any, text: str) -> None:
-    """In place of all that the node takes, and after what is there of another one."""
+    """Show the text in place of the node, and after what is there of another one."""
     end = max(node.end_mark.line, line + 1)
     before = f"{shown[line]} " if shown[line].startswith("- ") else ""
     shown[line:end] = [f"{before}- {text}", *[""] * (end - line - 1)]
