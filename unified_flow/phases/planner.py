@@ -20,11 +20,9 @@ async def run(turn: Turn, context: PhaseContext) -> Plan:
     if plan.tool_requests and failed >= {request.tool for request in plan.tool_requests}:
         why = "no tool that is left to call was allowed, or answered"
         plan = Plan(decision="COMPLETE", route="synthesis", goals=plan.goals, reasoning=why)
-    if not context.lacking:
-        return plan
     lacking = [f"without the tools of {name}: {why}" for name, why in context.lacking.items()]
-    reasons = [plan.reasoning] if plan.reasoning else []
-    return plan.model_copy(update={"reasoning": "; ".join(reasons + lacking)})
+    reasons = "; ".join(filter(None, [plan.reasoning, *lacking]))
+    return plan.model_copy(update={"reasoning": reasons}) if lacking else plan
 
 
 async def _plan(turn: Turn, context: PhaseContext) -> Plan:

@@ -26,7 +26,6 @@ from unified_flow.models.embedded.statements import (
     statements,
     texts_of,
 )
-from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import Check, Checks, Draft, Verdict
 from unified_flow.turns.sections import Sections
 
@@ -149,18 +148,13 @@ def findings(draft: Draft, query: str, sections: Sections) -> Findings:
         hints.append("end each sentence with the number of the passage that states it, like [1]")
     if issues:
         return Findings(issues, [_KEEP_TO_SOURCES, *hints], False)
-    known = _whole_sentences(passages, texts, language) if all_said else frozenset[str]()
-    supported = not code and known.issuperset(map(plain_words, all_said))
-    return Findings([], [], True if supported else "not checked")
-
-
-def _whole_sentences(
-    passages: Sequence[Passage], texts: list[str], language: str
-) -> frozenset[str]:
-    """What a draft can repeat without changing what it says: sentences, and whole short results."""
+    if code or not all_said:
+        return Findings([], [], "not checked" if code else True)
     excerpts = excerpts_of(passages, language)
-    found = [sentence.text for excerpt in excerpts for sentence in excerpt.sentences]
-    return frozenset(map(plain_words, [*found, *texts]))
+    # What a draft can repeat without changing what it says: sentences, and whole short results.
+    whole = [*texts, *(each.text for excerpt in excerpts for each in excerpt.sentences)]
+    supported = set(map(plain_words, whole)).issuperset(map(plain_words, all_said))
+    return Findings([], [], True if supported else "not checked")
 
 
 def misquoted(draft: Draft, texts: Sequence[str], *, same: bool) -> list[str]:
