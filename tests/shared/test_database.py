@@ -140,6 +140,14 @@ def test_a_server_that_takes_no_more_connections_refuses_everybody_in_time(
         assert max(asyncio.run(ask_many())) < PATIENCE_S + 1
 
 
+def test_a_session_that_takes_no_writes_is_not_used_again(database: Database) -> None:
+    """As after the server has been one that only reads."""
+    with database.connection() as connection:
+        connection.execute("SET default_transaction_read_only = on")
+    database.run(lambda c: c.execute("INSERT INTO texts VALUES ('m', 'm', '')"))
+    assert database.row("SELECT count(*) FROM texts") == (1,)
+
+
 def test_a_process_that_was_frozen_within_a_transaction_begins_it_anew(database: Database) -> None:
     """The server has ended its session meanwhile."""
     tries: list[int] = []

@@ -113,6 +113,9 @@ class Database:
             try:
                 with self.away():
                     yield connection
+            except DatabaseAwayError:
+                connection.close()  # the next one may meet a server that is well
+                raise
             finally:
                 if connection.info.transaction_status == TransactionStatus.IDLE:
                     self._kept.append(connection)
