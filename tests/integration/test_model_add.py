@@ -62,8 +62,8 @@ class Hub:
                 self.send_header("Content-Length", str(len(DATA) - begin))
                 self.end_headers()
                 body = DATA[begin : outer.cut]
+                outer.sent += len(body)  # before the client may go on
                 self.wfile.write(body)
-                outer.sent += len(body)
 
             def log_message(self, *args: Any) -> None:
                 pass

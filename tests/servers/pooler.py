@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 _ENCRYPTION = (80877103, 80877104)  # SSLRequest, GSSENCRequest
@@ -17,31 +19,33 @@ _ENDS_A_REQUEST = b"QS"  # Query, Sync: the server answers with ReadyForQuery
 def transaction_pooler(url: str) -> Iterator[str]:
     """The URL of a pooler before the server of `url`, a Unix socket that trusts everybody."""
     parts = urlsplit(url)
-    pool = _Pool(f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.5432")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        Thread(target=_accept, args=[listening, pool], daemon=True).start()
-        port = listening.getsockname()[1]
-        yield f"postgresql://postgres@127.0.0.1:{port}{parts.path}"
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
-    for session in pool.idle:
-        session.close()
+    with _Pooler(f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.5432") as pooler:
+        serving = Thread(target=pooler.serve_forever, args=(0.01,))
+        serving.start()
+        try:
+            yield f"postgresql://postgres@127.0.0.1:{pooler.server_address[1]}{parts.path}"
+        finally:
+            pooler.shutdown()
+            serving.join()
 
 
-class _Pool:
+class _Pooler(ThreadingTCPServer):
     """Sessions that wait for a transaction; the one that was used last comes first."""
 
     def __init__(self, server: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Client)
         self._server = server
         self._lock = Lock()
-        self.idle: list[socket.socket] = []
+        self._sessions = ExitStack()
+        self._idle: list[socket.socket] = []
+        self._clients: list[socket.socket] = []
         self.greeting = b""
 
     def take(self, startup: bytes) -> socket.socket:
         with self._lock:
-            if self.idle:
-                return self.idle.pop()
-        session = socket.socket(socket.AF_UNIX)
+            if self._idle:
+                return self._idle.pop()
+            session = self._sessions.enter_context(socket.socket(socket.AF_UNIX))
         session.connect(self._server)
         session.sendall(startup)
         self.greeting = b"".join(_answer(session))
@@ -49,32 +53,44 @@ class _Pool:
 
     def give_back(self, session: socket.socket) -> None:
         with self._lock:
-            self.idle.append(session)
+            self._idle.append(session)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._clients.append(request)
+        super().process_request(request, client_address)
+
+    def server_close(self) -> None:
+        for client in self._clients:
+            with suppress(OSError):  # it has gone already
+                client.shutdown(socket.SHUT_RDWR)
+        super().server_close()  # waits for the clients' threads
+        self._sessions.close()
 
 
-def _accept(listening: socket.socket, pool: _Pool) -> None:
-    with suppress(OSError):
-        while True:
-            Thread(target=_serve, args=[listening.accept()[0], pool], daemon=True).start()
+class _Client(BaseRequestHandler):
+    request: socket.socket
+    server: _Pooler
 
+    def handle(self) -> None:
+        with suppress(OSError, EOFError):
+            self._serve(self.request, self.server)
 
-def _serve(client: socket.socket, pool: _Pool) -> None:
-    with client, suppress(OSError, EOFError):
+    def _serve(self, client: socket.socket, pooler: _Pooler) -> None:
         startup = _startup(client)
         while struct.unpack("!i", startup[4:8])[0] in _ENCRYPTION:
             client.sendall(b"N")
             startup = _startup(client)
-        pool.give_back(pool.take(startup))
-        client.sendall(pool.greeting)
+        pooler.give_back(pooler.take(startup))
+        client.sendall(pooler.greeting)
         session: socket.socket | None = None
         while (request := _message(client))[:1] != b"X":
-            session = session or pool.take(startup)
+            session = session or pooler.take(startup)
             session.sendall(request)
             if request[:1] in _ENDS_A_REQUEST:
                 for message in _answer(session):
                     client.sendall(message)
                 if message[5:6] == b"I":  # no transaction is open
-                    pool.give_back(session)
+                    pooler.give_back(session)
                     session = None
 
 
