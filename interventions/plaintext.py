@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from pathlib import Path
 
 _JOINERS = "\u00ad\u200c\u200d"
@@ -70,7 +70,7 @@ def fit(text: str, width: int) -> str:
     missing = width - cells(text)
     if missing >= 0:
         return text + " " * missing
-    kept = sum(end < width for end in accumulate(map(cells, text)))
+    kept = sum(1 for _ in takewhile(lambda end: end < width, accumulate(map(cells, text))))
     cut = text[:kept].rstrip() + "…"
     return cut + " " * (width - cells(cut))
 

@@ -36,7 +36,7 @@ from monitor.core.app_state import AppState
 from monitor.core.source import Clock, Snapshot, Source
 from monitor.screens.help import HelpScreen
 from monitor.screens.triage import TriageScreen
-from monitor.widgets.keys import hidden_key, key, keymap
+from monitor.widgets.keys import hidden_key, in_order, key, keymap
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -124,13 +124,9 @@ class Monitor(App[None]):
         self.animation_level = "none"  # what slides to its place is late
         # A thread that reads gives way to the one that paints after 1 ms instead of 5.
         sys.setswitchinterval(0.001)
-        self.call_after_refresh(self._collect_garbage)
-
-    def _collect_garbage(self) -> None:
-        """What is in memory now stays until the end: full passes over it stopped the keys for 200
-        ms at a time."""
-        gc.freeze()
-        gc.enable()
+        # What is in memory then stays: full passes over it stopped the keys for 200 ms at a time.
+        self.call_after_refresh(gc.freeze)
+        self.call_after_refresh(gc.enable)
 
     def _resumed(self, app: App[Any]) -> None:
         """After `fg`, and after an editor: nothing of it is on the terminal any more."""
@@ -166,7 +162,7 @@ class Monitor(App[None]):
         self.notify("pasted text is no command", timeout=2)
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen(list(self.screen.active_bindings.values())))
+        self.push_screen(HelpScreen(list(in_order(self.screen.active_bindings).values())))
 
     def pop_screen(self) -> AwaitComplete:
         """What was on it goes: a cache of Textual would keep its painted lines, 130 KB each time

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
+from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
@@ -26,8 +27,7 @@ class Column:
     action: str = ""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """Text that is safe to show; before it `badges`, each a word with its style."""
 
     text: str

@@ -115,8 +115,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
         """No further entry is begun."""
         return self.stage in (Stage.STOPPING, Stage.CLOSED)
 
-    # What a subclass may say otherwise
-
     def heading(self) -> Content:
         """As `Content`: a string would be read as markup, and its ids come from outside."""
         count = len(self.entries)
@@ -167,8 +165,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
         total = len(self.entries)
         return f"{self._tried} of {total}" if total > 1 else ""
 
-    # What is shown
-
     def typed(self) -> str:
         return self.query_one("#typed", Input).value.strip()
 
@@ -212,8 +208,6 @@ class Form(ModalScreen[ChangeOutcome | None]):
         ]
         if changed:
             self.show_problem("changed by somebody else meanwhile: " + ", ".join(changed))
-
-    # What is done
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "override" or bool(self._newer)

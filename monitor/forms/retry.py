@@ -150,7 +150,6 @@ class RetryForm(TurnForm):
 
     @work
     async def _find_alike(self) -> None:
-        """Find which other turns wait for the same fix."""
         if len({entry["fingerprint"] for entry in self.entries}) > 1:
             return  # that one of them works says nothing about the others
         try:

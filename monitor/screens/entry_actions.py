@@ -66,8 +66,6 @@ class EntryScreen(Screen[None]):
         self.read_only = ""
         self._undoing = asyncio.Lock()
 
-    # What a key acts on
-
     @property
     def is_reading(self) -> bool:
         """The detail has the keys, and stays on what it shows whatever happens to the list."""
@@ -108,7 +106,6 @@ class EntryScreen(Screen[None]):
         return self.tab.marked_entries() or self.entries_under_cursor()
 
     def _target_note(self) -> str:
-        """What a form should say of the targets."""
         if self.is_reading:
             return ""
         shown, marked = self.tab.shown_entries(), self.tab.marked_entries()
@@ -273,7 +270,6 @@ class EntryScreen(Screen[None]):
             )
 
     def _commands(self) -> list[str]:
-        """The commands with which a person goes on."""
         entry, interrupted = next(iter(self.targets()), None), self.turn_to_resume()
         found = commands(entry, has_resumer()) if entry else []
         found += [f"unified-flow resume {interrupted['turn_id']}"] if interrupted else []
@@ -342,10 +338,8 @@ class EntryScreen(Screen[None]):
             self.notify_once("no editor can be opened from here", "warning")
             return
         self.refresh(layout=True)
-        if problem:
-            self.notify_once(problem, "error")
-        else:
-            self.notify_once(f"the {what} was open; t retries with it as it is now")
+        done = f"the {what} was open; t retries with it as it is now"
+        self.notify_once(problem or done, "error" if problem else "information")
 
     def notify_once(self, text: str, severity: SeverityLevel = "information") -> None:
         """Notify in place of the notification before."""

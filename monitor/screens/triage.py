@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 
@@ -29,7 +29,7 @@ from monitor.forms.form import Form
 from monitor.screens.entry_actions import EntryScreen
 from monitor.screens.tabs import TABS, TrendsTab
 from monitor.widgets.header import FilterLine, StatusHeader, TabBar
-from monitor.widgets.keys import TRIAGE, KeyBar, in_order
+from monitor.widgets.keys import TRIAGE, KeyBar
 from monitor.widgets.row_list import ListPane, RowList
 from monitor.widgets.trends_view import TrendChart
 
@@ -71,10 +71,6 @@ class TriageScreen(EntryScreen):
             yield from (self.pane, self.detail)
         yield from (self.search, KeyBar())
 
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings)
-
     def on_mount(self) -> None:
         self.show()
         self.watch(self, "focused", self._arrange, init=False)
@@ -90,8 +86,6 @@ class TriageScreen(EntryScreen):
         if self.state.look is not None:
             seen_at = to_text(self.model.snapshot.taken_at)
             write_look(self.state.look, Look(seen_at, frozenset(self.model.new)))
-
-    # What is read beside the keys
 
     def _follow(
         self, read: Callable[[], feeds.Found], show: Callable[[feeds.Found], None], pause_s: float
@@ -144,16 +138,10 @@ class TriageScreen(EntryScreen):
         self.model.apply_changes(entries)
         self.show()
 
-    # What is shown
-
-    @property
-    def _is_wide(self) -> bool:
-        return self.has_class("-wide")
-
     def _arrange(self) -> None:
-        self.detail.display = self._is_wide or self.is_reading
+        self.detail.display = self.has_class("-wide") or self.is_reading
         for part in (self.header, self.tab_bar, self.pane):
-            part.display = self._is_wide or not self.is_reading
+            part.display = self.has_class("-wide") or not self.is_reading
         self._show_detail()
 
     def show(self) -> None:
@@ -165,8 +153,7 @@ class TriageScreen(EntryScreen):
         self.chart.trends = tab.feed.trends if tab.feed else None
         pulse, title = self.pulse or Pulse(), self.state.source.title
         self.header.show(model.snapshot, pulse, title, model.pending_count, self._since)
-        counts = {name: each.count_label() for name, each in self.tabs.items()}
-        self.tab_bar.show(tab.name, counts)
+        self.tab_bar.show(tab.name, {name: each.count_label() for name, each in self.tabs.items()})
         self._show_detail()
         self.refresh_bindings()
         if self._arriving is not None and rows:
@@ -177,18 +164,14 @@ class TriageScreen(EntryScreen):
         if not self.detail.display:
             return
         if (entry := self.current()) is not None:
-            known = {one["id"]: one for one in self.model.snapshot.entries}
-            entry = known.get(entry["id"], entry)
+            entry = next((e for e in self.model.snapshot.entries if e["id"] == entry["id"]), entry)
             self.detail.show(entry, self.model.alike(entry), self.state.clock())
             return
-        text = self.item.text()
-        if text or not self.is_reading:  # the row may be gone from the list
+        if (text := self.item.text()) or not self.is_reading:  # the row may be gone from the list
             self.detail.show_text(text, key=self.row)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._arrange)
-
-    # The cursor
 
     @on(RowList.Moved)
     def _cursor_moved(self) -> None:
@@ -200,7 +183,7 @@ class TriageScreen(EntryScreen):
         await asyncio.sleep(_DETAIL_AFTER_S)
         self.call_later(self._show_detail)
         await asyncio.sleep(_SEEN_AFTER_S)
-        self.call_later(self._see, self._is_wide)
+        self.call_later(self._see, self.has_class("-wide"))
 
     def _see(self, is_seen: bool) -> None:
         """With the detail in sight all entries of the row count as looked at."""
@@ -233,7 +216,7 @@ class TriageScreen(EntryScreen):
             return leads_back is (parameters == ("back",))
         if action == "window":
             return self.tab.name == TrendsTab.name
-        if action in _ON_THE_LIST and self.is_reading and not self._is_wide:
+        if action in _ON_THE_LIST and self.is_reading and not self.has_class("-wide"):
             return False  # it is not in sight
         applies: dict[str, Callable[[], object]] = {
             "go": lambda: self._link(str(parameters[0])),
@@ -246,8 +229,6 @@ class TriageScreen(EntryScreen):
         if action in applies:
             return bool(applies[action]()) or None
         return super().check_action(action, parameters)
-
-    # Marks, order, pause
 
     def action_mark(self) -> None:
         self._mark_row()
@@ -296,8 +277,6 @@ class TriageScreen(EntryScreen):
         self.window = windows[(windows.index(self.window) + 1) % len(windows)]
         self._read_tab()
 
-    # Tabs, filter, the way back
-
     def action_tab(self, steps: int) -> None:
         names = list(self.tabs)
         self.action_tab_to(names[(names.index(self.tab.name) + steps) % len(names)])
@@ -318,8 +297,6 @@ class TriageScreen(EntryScreen):
         self.pane.display = True  # what is not shown cannot have the keys
         self.set_focus(self.rows)
 
-    # Links
-
     def _link(self, to: str) -> Place | None:
         entry = self.current()
         subject = self.item.subject
@@ -329,11 +306,9 @@ class TriageScreen(EntryScreen):
         return place if to != self.tab.name else None  # where it is already
 
     def action_go(self, to: str) -> None:
-        place = self._link(to)
-        if place is not None:
+        if place := self._link(to):
             row = self.rows.cursor_key or ""
-            here = Place(self.tab.name, self.model.query.text, row, self.is_reading)
-            self._trail.append(here)
+            self._trail.append(Place(self.tab.name, self.model.query.text, row, self.is_reading))
             self._go(place)
 
     def _go(self, place: Place) -> None:

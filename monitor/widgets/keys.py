@@ -15,6 +15,8 @@ from typing import Any
 
 from textual.binding import ActiveBinding, Binding
 from textual.content import Content
+from textual.reactive import reactive
+from textual.screen import Screen
 from textual.widget import Widget
 
 from interventions.errors import SettingsError
@@ -130,9 +132,14 @@ class KeyBar(Widget):
     are more. Those that do not apply now are grey; a click presses a key."""
 
     auto_links = False  # they look as they are styled here
+    active: reactive[Mapping[str, ActiveBinding]] = reactive(dict)  # painted when it differs
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, lambda screen: self.refresh())
+        self._show(self.screen)
+        self.screen.bindings_updated_signal.subscribe(self, self._show)
+
+    def _show(self, screen: Screen[Any]) -> None:
+        self.active = in_order(screen.active_bindings)
 
     def render(self) -> Content:
         return self._fitting(list(self._names()))
@@ -140,7 +147,7 @@ class KeyBar(Widget):
     def _names(self) -> Iterator[tuple[Content, Content]]:
         """(keys, name); the keys of a group stand together, and the help is last."""
         shown: dict[str, ActiveBinding] = {}
-        for active in self.screen.active_bindings.values():
+        for active in self.active.values():
             if active.binding.show:
                 shown.setdefault(active.binding.action, active)
         last = shown.pop(HELP.action, None)

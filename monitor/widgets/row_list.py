@@ -21,7 +21,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
@@ -29,6 +28,7 @@ from textual.widgets import Static
 from interventions.plaintext import fit
 from monitor.core.rows import GAP, Column, Layout, Row, layout
 from monitor.widgets.keys import CHOOSING
+from monitor.widgets.text_view import LineView
 
 _HEAD = 1
 _STYLES = (
@@ -37,7 +37,7 @@ _STYLES = (
 )
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(LineView):
     BINDINGS: ClassVar[list[BindingType]] = [*CHOOSING]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"rows--{style}" for style in _STYLES}
 
@@ -84,22 +84,18 @@ class RowList(ScrollView, can_focus=True):
             self.scroll_to(y=self.scroll_y + self._top(place) - top, animate=False, immediate=True)
         # If the mouse wheel has scrolled it out of sight, it stays out of sight.
         self._set_cursor(max(place, 0) if self.rows else -1, reveal=visible)
-        self.refresh()
-
-    def _refresh_row(self, place: int) -> None:
-        """Paint one row anew: to paint all of them takes ten times as long."""
-        if place >= 0:
-            top = self._top(place)
-            self.refresh_lines(top + _HEAD, self._top(place + 1) - top)
+        self.repaint()
 
     def _top(self, place: int) -> int:
         """The line on which a row begins."""
         tops = self._layout.tops
         return tops[min(max(place, 0), len(tops) - 1)]
 
-    def _place(self, line: int) -> int:
-        """The row that a line belongs to; behind the last, one that is not there."""
-        return bisect_right(self._layout.tops, line) - 1
+    def _place(self, y: int) -> tuple[int, int]:
+        """The row that is there, behind the last one that is none, and which of its lines."""
+        line = y - _HEAD + self.scroll_offset.y
+        place = bisect_right(self._layout.tops, line) - 1
+        return place, line - self._top(place)
 
     def _fit(self) -> None:
         size = self._layout_size = self.scrollable_content_region.size
@@ -107,15 +103,12 @@ class RowList(ScrollView, can_focus=True):
 
     def _lay_out(self) -> None:
         self._fit()
-        width, lines = self._layout_size.width, self._layout.tops[-1] + _HEAD
-        # Not by its property, which lays out the whole screen: that takes five times as long.
-        self.set_reactive(Widget.virtual_size, Size(width, lines))
-        self._scroll_update(self.virtual_size)
+        self.hold(self._layout.tops[-1] + _HEAD)
 
     def on_resize(self) -> None:
         self._lay_out()
         self._reveal()
-        self.refresh()
+        self.repaint()
 
     @property
     def cursor(self) -> int:
@@ -133,9 +126,8 @@ class RowList(ScrollView, can_focus=True):
     def _set_cursor(self, place: int, *, reveal: bool = True) -> None:
         key = self.rows[place].key if place >= 0 else None
         if key != self.cursor_key:
-            self._refresh_row(self.cursor)
             self.cursor_key = key
-            self._refresh_row(place)
+            self.repaint()
             self.post_message(self.Moved())
         if reveal:
             self._reveal()
@@ -170,7 +162,7 @@ class RowList(ScrollView, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         if event.y < _HEAD:
             return
-        place = self._place(event.y - _HEAD + self.scroll_offset.y)
+        place, _ = self._place(event.y)
         if place >= len(self.rows):
             return
         again = place == self.cursor
@@ -180,17 +172,23 @@ class RowList(ScrollView, can_focus=True):
         elif again:
             self.action_choose()
 
+    def look(self, y: int) -> object:
+        shown, (place, below) = self._layout, self._place(y)
+        if y < _HEAD or place >= len(self.rows):
+            return y < _HEAD and (self.columns, shown.columns)
+        what = (self.rows[place], shown.texts[place][below], below, place == self.cursor)
+        return *what, shown.columns, shown.indent
+
     def render_line(self, y: int) -> Strip:
         if self.scrollable_content_region.size != self._layout_size:
             self._fit()  # painted before the event of its new size
         width = self._layout_size.width
         if y < _HEAD:
             return self._head(width)
-        line = y - _HEAD + self.scroll_offset.y
-        place = self._place(line)
+        place, below = self._place(y)
         if place >= len(self.rows):
-            return Strip.blank(width, self.rich_style)
-        base, below = self._base(place), line - self._top(place)
+            return Strip.blank(width, self.visual_style.rich_style)
+        base = self._base(place)
         if below:
             indent, text = self._layout.indent, self._layout.texts[place][below]
             words = Segment(" " * indent + fit(text, width - indent), base)
@@ -198,14 +196,14 @@ class RowList(ScrollView, can_focus=True):
         return self._line(self.rows[place], self._layout.texts[place][0], base, width)
 
     def _base(self, place: int) -> Style:
-        base = self.rich_style
+        base = self.visual_style.rich_style
         if place == self.cursor:
             name = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
             return base + self.get_component_rich_style(name)
         return base
 
     def _head(self, width: int) -> Strip:
-        style = self.rich_style + self.get_component_rich_style("rows--head")
+        style = self.visual_style.rich_style + self.get_component_rich_style("rows--head")
         segments = []
         for number, size in self._layout.columns:
             column = self.columns[number]

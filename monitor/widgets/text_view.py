@@ -6,11 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
@@ -55,7 +56,39 @@ def text_of(parts: Sequence[Part]) -> str:
     return "\n\n".join("\n".join(line.plain for line in lines) for lines in whole)
 
 
-class TextView(ScrollView, can_focus=True):
+class LineView(ScrollView, can_focus=True):
+    """Of the lines in sight it paints those that differ: all of them take ten times as long."""
+
+    _in_sight: Sequence[object] = ()
+
+    def look(self, y: int) -> object:
+        """All that a line in sight is painted from."""
+        raise NotImplementedError
+
+    def repaint(self) -> None:
+        """After each change of what `look` says."""
+        size = self.scrollable_content_region.size
+        before, self._in_sight = self._in_sight, [self.look(y) for y in range(size.height)]
+        for y, (earlier, look) in enumerate(zip_longest(before, self._in_sight)):
+            if earlier != look:
+                self.refresh(Region(0, y, size.width, 1))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """In place of Textual's, which paints everything."""
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = new_value
+        self.repaint()
+
+    def hold(self, lines: int) -> None:
+        size = Size(self.scrollable_content_region.width, lines)
+        if size != self.virtual_size:
+            # Not by its property, which lays out the whole screen: that takes five times as long.
+            self.set_reactive(Widget.virtual_size, size)
+            self._scroll_update(size)
+
+
+class TextView(LineView):
+    auto_links = False  # Textual looks for them in each line
     BINDINGS: ClassVar[list[BindingType]] = [*READING]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -69,12 +102,13 @@ class TextView(ScrollView, can_focus=True):
 
     def show_text(self, parts: Sequence[Part], *, key: str) -> None:
         """A newer text of the same key keeps the place that was scrolled to."""
-        if parts != self.parts:
-            self.parts = parts
-            self._wrap()
         if key != self.key:
             self.key, self._sought = key, ""
             self.scroll_to(0, 0, animate=False)
+            self.repaint()
+        if parts != self.parts:
+            self.parts = parts
+            self._wrap()
 
     def _wrap(self) -> None:
         width = self.scrollable_content_region.width
@@ -86,10 +120,8 @@ class TextView(ScrollView, can_focus=True):
                 self._lines.append(Content(""))
             self._tops.append(len(self._lines))
             self._lines += wrapped(part.shown(folded=self._folded), width)
-        # Not by its property, which lays out the whole screen: that takes five times as long.
-        self.set_reactive(Widget.virtual_size, Size(width, len(self._lines)))
-        self._scroll_update(self.virtual_size)
-        self.refresh()
+        self.hold(len(self._lines))
+        self.repaint()
 
     def on_resize(self) -> None:
         self._wrap()
@@ -141,7 +173,7 @@ class TextView(ScrollView, can_focus=True):
             self._wrap()
         if self._sought and (found := self._matches()):
             self.scroll_to(y=next((at for at in found if at >= self.scroll_offset.y), found[0]))
-        self.refresh()
+        self.repaint()
         self.screen.refresh_bindings()
 
     def _matches(self) -> list[int]:
@@ -153,10 +185,14 @@ class TextView(ScrollView, can_focus=True):
         if not found:
             self.notify(f"{self._sought!r} is not in it", markup=False)
 
+    def look(self, y: int) -> object:
+        place = self.scroll_offset.y + y  # `==` of contents sees no colours
+        return [(line.plain, line.spans, self._sought) for line in self._lines[place : place + 1]]
+
     def render_line(self, y: int) -> Strip:
         place, width = self.scroll_offset.y + y, self.scrollable_content_region.width
         if place >= len(self._lines):
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.visual_style.rich_style)
         line = self._lines[place]
         if self._sought:
             wanted = re.compile(re.escape(self._sought), re.IGNORECASE)
@@ -164,7 +200,7 @@ class TextView(ScrollView, can_focus=True):
         (strip,) = Visual.to_strips(
             self, line, max(line.cell_length, 1), 1, self.visual_style, apply_selection=False
         )
-        return strip.adjust_cell_length(width, self.rich_style)
+        return strip.adjust_cell_length(width, self.visual_style.rich_style)
 
 
 def wrapped(text: Iterable[Content], width: int) -> list[Content]:

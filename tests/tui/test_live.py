@@ -21,7 +21,7 @@ from monitor.screens.tab import Item
 from monitor.widgets.row_list import RowList
 from monitor.widgets.text_view import Part
 from tests.tui.other_process import OtherProcess
-from tests.tui.scene import fill, paste, put, until
+from tests.tui.scene import NOW, fill, paste, put, until
 from tests.tui.seen import current, line_of_cursor, problem, rows, text, top, triage
 
 pytestmark = pytest.mark.anyio
@@ -44,6 +44,31 @@ async def test_a_new_failure_appears_below_a_form_too(
             other.put(home, error_type=f"Fresh{number}", session_id=f"x{number}")
             await until(pilot, lambda name=f"Fresh{number}": name in _listed(pilot))
             await pilot.press("r")
+
+
+async def test_only_what_differs_is_painted_and_nothing_stays_as_it_was(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    """Colours too: whatever a key or a change does, painting all of it anew makes no difference."""
+
+    def painted(pilot: Pilot[Any]) -> list[list[Any]]:
+        return [list(strip.simplify()) for strip in pilot.app.screen._compositor.render_strips()]
+
+    fill(queue, 30)
+    keys = ["j", "space", "G", "k", "ctrl+u", "f", "S", "A", "ctrl+a", "z", "2", "j", "1", "enter"]
+    keys += ["j", "f", "G", "right_curly_bracket", "slash", "e", "r", "r", "enter", "n", "escape"]
+    keys += ["slash", "s", "e", "v", "escape", "question_mark", "j", "escape", "5", "W", "1", "g"]
+    async with monitor(lambda: NOW).run_test(size=(130, 24)) as pilot:
+        for number, key in enumerate(keys):
+            if number % 3 == 0:
+                own = put(queue, error_type=f"E{number}", severity="critical")
+                queue.resolve(own, "mended") if number % 2 else queue.assign(own, "ada")
+            await pilot.press(key)
+            await pilot.pause(0.12)
+            shown = painted(pilot)
+            for widget in pilot.app.screen.query("*"):
+                widget.refresh()
+            assert painted(pilot) == shown, key
 
 
 async def test_the_first_failure_of_all_appears(
