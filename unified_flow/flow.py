@@ -21,7 +21,7 @@ from unified_flow.engine.services import Services
 from unified_flow.engine.telemetry.query_log import LogRequest, RequestLine
 from unified_flow.engine.turn_run import TurnRun
 from unified_flow.errors import InputError, NoTurnError, QueueFullError, RetrievalError, wire_name
-from unified_flow.errors.safe_messages import safe_message
+from unified_flow.errors.safe_messages import MESSAGES, safe_message
 from unified_flow.lib.threads import FewThreads
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.archive import TurnArchive
@@ -353,13 +353,12 @@ async def _failed(
         return _answer(error.user_safe_message, request_id, error, turn_id=error.turn_id)
     if outcome.answer in ("refused", "stopped"):
         return _answer(redact_text(str(error)), request_id, error)
-    text = safe_message(
-        "UNEXPECTED", notified=intervention_id is not None, language=services.settings.language
-    )
+    language = services.settings.language
+    if not outcome.unreported:
+        return _answer(MESSAGES[language]["unavailable"], request_id, error)
+    text = safe_message("UNEXPECTED", notified=intervention_id is not None, language=language)
     answer = _answer(text, request_id, error)
-    if outcome.unreported:
-        answer |= {"phase": "unknown", "intervention_id": intervention_id}
-    return answer
+    return answer | {"phase": "unknown", "intervention_id": intervention_id}
 
 
 def _answer(

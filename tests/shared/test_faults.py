@@ -320,6 +320,7 @@ def test_an_older_service_leaves_a_newer_version_s_turn_to_newer_ones(
     async def asked_again() -> None:
         again = await client.process_request("s", QUESTION, request_id="r")
         assert again["error_type"] == "JournalVersionError"
+        assert again["response"].startswith("The service cannot take the request right now.")
 
     async def ask_and_leave() -> None:
         asking = asyncio.create_task(client.process("s", QUESTION, request_id="r"))
