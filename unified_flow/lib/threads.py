@@ -11,7 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ T = TypeVar("T")
 Job = Callable[[], None]
 
 IDLE_S = 1.0
+ONE_WAIT_S = 0.5
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
@@ -40,6 +41,8 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     thread. It is cancelled if the caller is interrupted."""
     future = asyncio.run_coroutine_threadsafe(work, _background_loop())
     try:
+        while not wait([future], ONE_WAIT_S).done:
+            pass  # a Ctrl-C that came just as the wait began has not ended it
         return future.result()
     except BaseException:
         future.cancel()
