@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 TARGETS = {
-    "contained": (0.85, "at least"),
-    "abstained": (0.90, "at least"),
+    "contained": (0.84, "at least"),
+    "abstained": (0.925, "at least"),
     "abstained_falsely": (0.05, "at most"),
     "citations_support": (0.95, "at least"),
 }
@@ -63,7 +63,7 @@ def targets(found: dict[str, Any]) -> list[str]:
         met = each["value"] >= bound if how == "at least" else each["value"] <= bound
         lines.append(
             f"  {name:<20}{each['value']:.3f} [{each['low']:.3f}, {each['high']:.3f}]"
-            f"  {how} {bound:.2f}  {'ok' if met else 'MISSED'}"
+            f"  {how} {bound:.3f}  {'ok' if met else 'MISSED'}"
         )
     return lines
 
