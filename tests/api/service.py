@@ -20,8 +20,8 @@ from tests import forked
 
 TRIAGE = "triage-token-0123456789abcdef"
 CLIENT = "client-token-0123456789abcdef"
-START_S = 30.0
-WAIT_S = 20.0
+START_S = 240.0
+WAIT_S = 240.0
 MAIN = "from unified_flow.__main__ import main\nmain()"
 
 

@@ -23,7 +23,7 @@ from unified_flow.api.metrics import REFUSALS_LOGGED
 from unified_flow.api.server import config_of, listen
 from unified_flow.config.tables import ServeSettings
 
-WAIT_S = 20.0
+WAIT_S = 240.0
 MOST = 30
 
 

@@ -248,7 +248,7 @@ def test_ctrl_c_ends_a_chat_whose_pipe_stays_open(home: Path) -> None:
         while "session " not in chat.stderr.readline():
             assert chat.poll() is None
         chat.send_signal(signal.SIGINT)
-        assert chat.wait(timeout=20) == 130
+        assert chat.wait() == 130
     finally:
         chat.kill()
         chat.communicate()

@@ -175,7 +175,7 @@ class Terminal:
         os.close(slave)
         self.seen = ""
 
-    def expect(self, text: str, timeout_s: float = 30.0) -> None:
+    def expect(self, text: str, timeout_s: float = 240.0) -> None:
         deadline = time.monotonic() + timeout_s
         while text not in self.seen:
             assert time.monotonic() < deadline, self.seen

@@ -36,9 +36,7 @@ def letters(home: Path) -> list[Path]:
 
 
 def wait_until_there_are(home: Path, count: int) -> None:
-    deadline = time.monotonic() + 20
     while len(letters(home)) < count:
-        assert time.monotonic() < deadline
         time.sleep(0.005)
 
 
@@ -47,7 +45,7 @@ def waiting(home: Path, names: str, **limits: int) -> tuple[list[threading.Threa
     answers: dict[str, str] = {}
 
     def put(name: str) -> None:
-        queue = InterventionQueue(home, lock_timeout_s=20, **limits)
+        queue = InterventionQueue(home, lock_timeout_s=240, **limits)
         answers[name] = str(queue.put(request(name)).kind)
 
     threads = [threading.Thread(target=put, args=(name,)) for name in names]

@@ -32,7 +32,7 @@ from unified_flow.turns.lock import JOURNAL
 pytestmark = every_phase_by_model
 
 ASKED = ["query_analyzer", "reflection", "planner", "planner", "synthesis", "validation"]
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -38,7 +38,7 @@ from unified_flow.phases.errors import PhaseError
 pytestmark = every_phase_by_model
 
 TURNS = 14
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 @pytest.fixture

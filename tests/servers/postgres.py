@@ -108,9 +108,12 @@ class Hanging:
             other = {front: behind, behind: front}
             while not self._hung.is_set():
                 for ready in select.select([front, behind], [], [], 0.01)[0]:
-                    data = ready.recv(65536)
-                    if not data:
+                    try:
+                        data = ready.recv(65536)
+                        if not data:
+                            return
+                        if not self._hung.is_set():
+                            other[ready].sendall(data)
+                    except ConnectionError:  # either side may leave whenever it likes
                         return
-                    if not self._hung.is_set():
-                        other[ready].sendall(data)
             self._done.wait(60)

@@ -25,7 +25,7 @@ from unified_flow.stores import turn_store
 
 T = TypeVar("T")
 
-LIMIT_S = 30.0
+LIMIT_S = 240.0
 WORKER = (sys.executable, "-m", "unified_flow", "worker")
 StartWorker = Callable[..., Process]
 

@@ -49,7 +49,7 @@ def request(number: int = 1, **fields: object) -> InterventionRequest:
 
 
 def until(holds: Callable[[], object]) -> None:
-    ends_at = time.monotonic() + 30
+    ends_at = time.monotonic() + 240
     while not holds():
         assert time.monotonic() < ends_at, "it never came"
         time.sleep(0.02)

@@ -198,7 +198,7 @@ class Terminal:
                 break
             self.seen += last
         os.close(self._end)
-        return self._process.wait(timeout=20)
+        return self._process.wait()
 
 
 def test_the_editor_opens_and_the_screen_comes_back(

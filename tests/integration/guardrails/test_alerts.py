@@ -138,8 +138,7 @@ def test_an_alert_reaches_who_is_to_be_notified(
     )
     flag(rules, flagged_keywords=["spam"])
     say(flow_at(home), "spam", "spam")
-    deadline = monotonic() + 20
-    while not told.exists() and monotonic() < deadline:
+    while not told.exists():
         sleep(0.02)
     assert json.loads(told.read_text())["error_type"] == "SpikeOfBlocksError"
 

@@ -267,11 +267,11 @@ def http_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, subproce
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+        listens = False
+        while not listens:
+            assert process.poll() is None, "the server ended before it listened"
             with closing(socket.socket()) as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+                listens = probe.connect_ex(("127.0.0.1", port)) == 0
             time.sleep(0.02)
         yield f"http://127.0.0.1:{port}/mcp", process
     finally:
