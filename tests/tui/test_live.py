@@ -46,14 +46,22 @@ async def test_a_new_failure_appears_below_a_form_too(
             await pilot.press("r")
 
 
+async def _assert_nothing_stays_as_it_was(pilot: Pilot[Any], after: object) -> None:
+    """Colours too: painting all of it anew makes no difference."""
+
+    def painted() -> list[list[Any]]:
+        return [list(strip.simplify()) for strip in pilot.app.screen._compositor.render_strips()]
+
+    await pilot.pause(0.12)
+    shown = painted()
+    for widget in pilot.app.screen.query("*"):
+        widget.refresh()
+    assert painted() == shown, after
+
+
 async def test_only_what_differs_is_painted_and_nothing_stays_as_it_was(
     queue: InterventionQueue, monitor: Make
 ) -> None:
-    """Colours too: whatever a key or a change does, painting all of it anew makes no difference."""
-
-    def painted(pilot: Pilot[Any]) -> list[list[Any]]:
-        return [list(strip.simplify()) for strip in pilot.app.screen._compositor.render_strips()]
-
     fill(queue, 30)
     keys = ["j", "space", "G", "k", "ctrl+u", "f", "S", "A", "ctrl+a", "z", "2", "j", "1", "enter"]
     keys += ["j", "f", "G", "right_curly_bracket", "slash", "e", "r", "r", "enter", "n", "escape"]
@@ -64,11 +72,36 @@ async def test_only_what_differs_is_painted_and_nothing_stays_as_it_was(
                 own = put(queue, error_type=f"E{number}", severity="critical")
                 queue.resolve(own, "mended") if number % 2 else queue.assign(own, "ada")
             await pilot.press(key)
-            await pilot.pause(0.12)
-            shown = painted(pilot)
-            for widget in pilot.app.screen.query("*"):
-                widget.refresh()
-            assert painted(pilot) == shown, key
+            await _assert_nothing_stays_as_it_was(pilot, key)
+
+
+async def test_no_line_stays_as_it_was_at_another_size_theme_or_place(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    """Of wide and hostile texts too, and while the list becomes shorter under its end."""
+    ids = fill(queue, 30)
+    for number, words in enumerate(("数据库连接失败", "👩‍👩‍👧e\u0301", "\x1b[31m[bold]\u202e\t")):
+        ids.append(put(queue, error_type=f"Odd{number}", error_message=words * 30))
+    async with monitor(lambda: NOW).run_test(size=(130, 24)) as pilot:
+        for size in ((60, 20), (200, 60), (40, 10), (80, 24), (130, 24)):
+            for key in ("G", "g"):
+                await pilot.press(key)
+                await _assert_nothing_stays_as_it_was(pilot, (size, key))
+            await pilot.resize_terminal(*size)
+            await _assert_nothing_stays_as_it_was(pilot, size)
+        for theme in ("textual-light", "textual-dark"):
+            pilot.app.theme = theme
+            await _assert_nothing_stays_as_it_was(pilot, theme)
+        for view in (rows(pilot), triage(pilot).detail):
+            view.scroll_relative(y=5, animate=False)
+            await _assert_nothing_stays_as_it_was(pilot, f"{view} scrolled")
+        await pilot.press("G")
+        while ids:
+            for intervention_id in ids[-8:]:
+                queue.resolve(intervention_id, "mended")
+            del ids[-8:]
+            await until(pilot, lambda: len(triage(pilot).model.snapshot.open_entries) == len(ids))
+            await _assert_nothing_stays_as_it_was(pilot, len(ids))
 
 
 async def test_the_first_failure_of_all_appears(
