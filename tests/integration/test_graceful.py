@@ -252,6 +252,8 @@ def test_a_turn_that_nobody_waits_for_any_more_leaves_nothing(
 class Hanging:
     """A store that does not answer until it is let go."""
 
+    may_wait = False
+
     def __init__(self) -> None:
         self.let_go = threading.Event()
         self.inside = 0
@@ -296,6 +298,8 @@ from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.wiring import wire
 
 class Hanging:
+    may_wait = False
+
     def found(self, query, limit, conversation):
         threading.Event().wait()
 

@@ -417,7 +417,7 @@ def test_a_quick_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     where: list[bool] = []
     main = threading.get_ident()
     monkeypatch.setattr(os, "fsync", lambda _: where.append(threading.get_ident() == main))
-    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 10.0)
+    monkeypatch.setattr("unified_flow.lib.threads.QUICK_S", 10.0)
     asyncio.run(many(FileTurnStore(tmp_path / "turns"), 80))
     assert not any(where[:10]), "nothing is known of the disk yet"
     assert all(where[-10:])
@@ -446,7 +446,7 @@ def test_turns_begin_in_threads_while_the_disk_is_slow(
                 await many(store, 1)
 
     monkeypatch.setattr(os, "link", linked)
-    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.02)
+    monkeypatch.setattr("unified_flow.lib.threads.QUICK_S", 0.02)
     asyncio.run(run())
 
 
@@ -463,7 +463,7 @@ def test_one_slow_write_of_a_quick_disk_brings_no_threads(
             threading.Event().wait(0.3)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr("unified_flow.turns.file_store.QUICK_S", 0.2)
+    monkeypatch.setattr("unified_flow.lib.threads.QUICK_S", 0.2)
     asyncio.run(many(FileTurnStore(tmp_path / "turns"), 120))
     assert all(where[59:])
 

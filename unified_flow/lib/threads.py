@@ -10,17 +10,19 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache, partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Job = Callable[[], None]
+Job = Callable[[], Any]
 
 IDLE_S = 1.0
 ONE_WAIT_S = 0.5
+QUICK_S = 0.001
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
@@ -101,6 +103,41 @@ class FewThreads:
                 return self._waiting.popleft()
             self._threads -= 1
             return None
+
+
+class QuickWork:
+    """One kind of work, done at once while that takes less than QUICK_S on average, else by
+    `threads`: where several want the interpreter of a busy loop, waiting for it costs more than a
+    search. `expected` is the average before the first, in QUICK_S."""
+
+    def __init__(
+        self,
+        threads: Callable[[Job], Awaitable[Any]],
+        *,
+        averaged: int,
+        expected: float,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._threads = threads
+        self._clock = clock
+        self._averaged = averaged
+        self._average_s = expected * QUICK_S
+
+    async def run(self, work: Callable[[], T], *, slow: bool = False) -> T:
+        """What `work` returns; `slow`: this time it may take longer."""
+        if self._average_s < QUICK_S and not slow:
+            return self._timed(work)
+        result: T = await self._threads(partial(self._timed, work))
+        return result
+
+    def _timed(self, work: Callable[[], T]) -> T:
+        started = self._clock()
+        try:
+            return work()
+        finally:
+            # Nothing counts for more than twice as much, so that one hiccup costs no threads.
+            took_s = min(self._clock() - started, 2 * QUICK_S)
+            self._average_s += (took_s - self._average_s) / self._averaged
 
 
 def _job(function: Callable[[], T]) -> tuple[Future[T], Job]:

@@ -234,6 +234,11 @@ class Documents:
         return monotonic() < self._fresh_until
 
     @property
+    def may_wait(self) -> bool:
+        """Whether a search does: for changed documents to be read, or for a server."""
+        return self._hybrid is not None or not self.fresh
+
+    @property
     def is_published(self) -> bool:
         return self._published is not None
 

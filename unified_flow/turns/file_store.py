@@ -12,15 +12,14 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from interventions.home import (
     PRIVATE_FOLDER_MODE,
     create_private,
     make_private_folder,
 )
-from unified_flow.lib.threads import FewThreads, to_the_end
+from unified_flow.lib.threads import FewThreads, Job, QuickWork, to_the_end
 from unified_flow.turns import blobs
 from unified_flow.turns.lock import JOURNAL, PRUNED, is_held, remove_unused, sole_user
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
@@ -28,41 +27,12 @@ from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 if TYPE_CHECKING:  # and late: a list of turns reads their index alone
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
 
-T = TypeVar("T")
-
 FOLDER = re.compile(r"turn_[0-9]{6,15}")
 # To read so much takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
-# Work that took less on average is waited for; any other goes to threads, where the writes of
-# several turns also share one commit of the file system. Nothing counts for more than twice as
-# much, so that one hiccup costs no threads.
-QUICK_S = 0.001
 WRITES_AVERAGED = 64
 BEGINNINGS_AVERAGED = 8  # few disks wait for them: they are averaged on their own
-WRITERS = 16
-
-
-class DiskWork:
-    """One kind of work on a disk, and how long it took on average."""
-
-    def __init__(self, threads: FewThreads, averaged: int, expected_s: float) -> None:
-        self._threads = threads
-        self._averaged = averaged
-        self._average_s = expected_s
-
-    async def run(self, work: Callable[[], T], *, large: bool = False) -> T:
-        """What `work` returns, which waits for the disk, or encodes what is `large`."""
-        if self._average_s < QUICK_S and not large:
-            return self._timed(work)
-        return await to_the_end(self._threads.run(partial(self._timed, work)))
-
-    def _timed(self, work: Callable[[], T]) -> T:
-        started = perf_counter()
-        try:
-            return work()
-        finally:
-            took_s = min(perf_counter() - started, 2 * QUICK_S)
-            self._average_s += (took_s - self._average_s) / self._averaged
+WRITERS = 16  # several turns' writes also share one commit of the file system
 
 
 class FileTurnStore(TurnStore):
@@ -79,10 +49,13 @@ class FileTurnStore(TurnStore):
         self._known = known
         self._last = 0
         self._threads = FewThreads(WRITERS, "journal")
-        self._writes = DiskWork(self._threads, WRITES_AVERAGED, expected_s=2 * QUICK_S)
-        self._beginnings = DiskWork(self._threads, BEGINNINGS_AVERAGED, expected_s=0.0)
+        self._writes = QuickWork(self._on_disk, averaged=WRITES_AVERAGED, expected=2)
+        self._beginnings = QuickWork(self._on_disk, averaged=BEGINNINGS_AVERAGED, expected=0)
         self._discarded: list[Path] = []
         self._discarding: asyncio.Future[None] | None = None
+
+    async def _on_disk(self, work: Job) -> Any:
+        return await to_the_end(self._threads.run(work))
 
     def place(self, turn_id: int | None = None) -> str:
         return str(self._root if turn_id is None else self._folder(turn_id))

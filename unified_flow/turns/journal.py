@@ -177,7 +177,7 @@ class JournalLease(TurnLease):
         self._large = self._large or any(map(is_large, events))
         work = partial(self._journal.write, events, durable=durable)
         if durable or self._large:
-            await self._on_disk(work, large=self._large)
+            await self._on_disk(work, slow=self._large)
         else:
             work()
 
@@ -218,7 +218,7 @@ class JournalLease(TurnLease):
         if reserve:
             make_private_folder(folder)
         if self._kept:
-            await self._on_disk(partial(delete, aside), large=self._large)
+            await self._on_disk(partial(delete, aside), slow=self._large)
         else:
             with suppress(OSError):  # then it goes with its folder, as far as it can
                 (aside / JOURNAL).unlink()

@@ -25,6 +25,8 @@ class Shelf:
         self.release = threading.Event()
         self.release.set()
         self.unread = ()
+        self.may_wait = False
+        self.searched_in: list[int] = []
 
     def main_languages(self) -> tuple[str, ...]:
         return ("en",)
@@ -33,6 +35,7 @@ class Shelf:
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
     ) -> Iterator[tuple[Shelf, SimpleNamespace]]:
+        self.searched_in.append(threading.get_ident())
         self.release.wait()
         if query == "broken":
             raise RetrievalError("the index is not a database")
@@ -103,6 +106,23 @@ def test_a_store_that_hangs_does_not_hold_the_turn() -> None:
             shelf.release.set()
 
     asyncio.run(run())
+
+
+def test_a_quick_search_takes_no_thread_once_it_is_known_to_be_quick() -> None:
+    """In a busy service the thread costs ten times as much. Nothing else may hold its loop."""
+    shelf, loop = Shelf("queue"), threading.get_ident()
+
+    async def run() -> None:
+        box = Toolbox([doc_search(shelf)])
+        for number in range(20):
+            shelf.may_wait = number == 19
+            await box.call(*box.check(ToolRequest(tool="doc.search", args={"query": "queue"})))
+
+    asyncio.run(run())
+    in_loop = [ident == loop for ident in shelf.searched_in]
+    assert not in_loop[0]
+    assert all(in_loop[9:19])
+    assert not in_loop[19]
 
 
 def test_its_failures_belong_to_the_retriever() -> None:
