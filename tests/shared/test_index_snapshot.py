@@ -15,7 +15,7 @@ from unified_flow.retrieval import documents as documents_module
 from unified_flow.retrieval.documents import Documents, open_documents
 from unified_flow.retrieval.index import Index
 from unified_flow.shared.database import Database
-from unified_flow.shared.index_snapshot import CHUNK_BYTES, PublishedIndex
+from unified_flow.shared.index_snapshot import CHUNK_BYTES, PublishedIndex, Snapshot
 
 runner = CliRunner()
 
@@ -78,6 +78,25 @@ def test_the_same_index_is_published_once_and_fetched_once(
     assert len({(copy, copy.stat().st_ino) for copy in copies}) == 1
     before = copies[0].stat()
     assert published(database, tmp_path / "worker").local_copy().stat() == before
+
+
+def test_an_index_published_meanwhile_is_what_a_worker_gets(
+    database: Database, index: Index, docs: Path, tmp_path: Path
+) -> None:
+    publisher = published(database, tmp_path / "publisher")
+    publisher.publish(index.path)
+
+    class SlowWorker(PublishedIndex):
+        def newest(self) -> Snapshot | None:
+            found = super().newest()
+            (docs / "more.txt").write_text("Something that is new\n")
+            index.update()
+            publisher.publish(index.path)
+            return found
+
+    copy = SlowWorker(database, tmp_path / "worker", "documents", "1").local_copy()
+    with Index(copy, None) as there:
+        assert there.search("something new")
 
 
 def test_each_version_of_the_format_has_its_own_and_old_ones_go(

@@ -233,6 +233,12 @@ def is_joined() -> bool:
     return _joined.get() is not None
 
 
+def at_one_moment(connection: Connection) -> None:
+    """The first statement of a transaction that reads only: what others commit meanwhile, none of
+    its statements sees."""
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+
 def database_at(home: Path) -> Database:
     """The one that [shared] names for `home`. Raises ConfigError if its variable holds no URL."""
     variable = settings_of(home, SharedSettings).database_url_env

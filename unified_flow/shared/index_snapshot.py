@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 
 from interventions.home import make_private_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.database import Connection, Database, at_one_moment
 
 CHUNK_BYTES = 1 << 20
 COPIES = 2  # on a machine: another process may still search the one before
@@ -89,7 +89,6 @@ class PublishedIndex:
                     "INSERT INTO index_chunks VALUES (%s, %s, %s)",
                     (snapshot.snapshot_id, number, data),
                 )
-        # Who fetches an older one now still sees all of it.
         connection.execute(
             "DELETE FROM index_snapshots"
             " WHERE collection = %(collection)s AND snapshot_id NOT IN ("
@@ -104,25 +103,30 @@ class PublishedIndex:
 
         Raises RetrievalError if nothing is published or the copy is damaged.
         """
-        snapshot = self.newest()
+        copy = self._copy_of(self.newest())
+        if not copy.exists():
+            make_private_folder(self.folder)
+            with FileLock(self.folder / ".fetching.lock", mode=0o600):
+                if not copy.exists():
+                    copy = self._database.run(self._fetch)
+        return copy
+
+    def _copy_of(self, snapshot: Snapshot | None) -> Path:
         if snapshot is None:
             raise RetrievalError(
                 f"No index of the collection {self.collection!r} is published for this version",
                 hint="Publish one: unified-flow index FOLDER",
             )
-        copy = self.folder / f"{self.collection}-{snapshot.digest.hex()[:16]}.sqlite3"
-        if not copy.exists():
-            make_private_folder(self.folder)
-            with FileLock(self.folder / ".fetching.lock", mode=0o600):
-                if not copy.exists():
-                    self._fetch(snapshot, copy)
-        return copy
+        return self.folder / f"{self.collection}-{snapshot.digest.hex()[:16]}.sqlite3"
 
-    def _fetch(self, snapshot: Snapshot, copy: Path) -> None:
+    def _fetch(self, connection: Connection) -> Path:
+        at_one_moment(connection)  # the one that was the newest may be gone with all its chunks
+        snapshot = self._newest(connection)
+        copy = self._copy_of(snapshot)
+        assert snapshot is not None
         with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
             file = Path(unfinished) / copy.name
-            digest = self._database.run(partial(_download, snapshot, file))
-            if digest != snapshot.digest:
+            if _download(snapshot, file, connection) != snapshot.digest:
                 raise RetrievalError(
                     f"Snapshot {snapshot.snapshot_id} of the index is not as it was published",
                     hint="Publish it anew: unified-flow index --rebuild FOLDER",
@@ -135,6 +139,7 @@ class PublishedIndex:
         )
         for old in mine[:-COPIES]:
             old.unlink(missing_ok=True)
+        return copy
 
     def _newest(self, connection: Connection) -> Snapshot | None:
         with connection.cursor(row_factory=class_row(Snapshot)) as cursor:

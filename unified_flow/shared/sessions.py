@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from unified_flow.lib.text import terms
-from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.database import Connection, Database, at_one_moment
 from unified_flow.shared.fts5_ranking import Tokens, score, times_in, tokens_of, weight_of
 from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn
@@ -54,6 +54,9 @@ def _search(
     connection: Connection, session_id: str, phrases: Sequence[Tokens], before: int, limit: int
 ) -> list[PriorTurn]:
     """What is asked of all sessions, the statistics, is asked for what was found alone."""
+    at_one_moment(
+        connection
+    )  # with a turn saved meanwhile, more would hold a phrase than there are
     sql = (
         "SELECT turn_id, question, response, tokens FROM session_turns"
         " WHERE session_id = ? AND turn_id < ? AND tokens && ?"
