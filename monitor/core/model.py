@@ -44,7 +44,8 @@ _ORDERS: dict[Sort, Callable[[Group], Any]] = {
 class TriageModel:
     """`unfolded` are the causes (fingerprints) whose entries are shown below them. `new` are the
     ids of entries that came, or took another failure, since the last `look` (on a first visit:
-    lately), and were not looked at yet; `pending` is the latest snapshot that came while paused."""
+    lately), and were not looked at yet; `pending` is the latest snapshot that came while paused;
+    `changed` are the entries changed from here that no snapshot held yet, by their ids."""
 
     snapshot: Snapshot
     look: Look = field(default_factory=Look)
@@ -54,6 +55,7 @@ class TriageModel:
     marked: set[str] = field(default_factory=set)
     new: set[str] = field(default_factory=set)
     pending: Snapshot | None = None
+    changed: dict[str, Entry] = field(default_factory=dict)
     paused: bool = False
 
     def __post_init__(self) -> None:
@@ -78,15 +80,28 @@ class TriageModel:
         if snapshot.trouble is not None and not snapshot.entries and self.snapshot.entries:
             # What was last read stays in sight, under a notice.
             snapshot = replace(snapshot, entries=self.snapshot.entries, health=self.snapshot.health)
+        snapshot = self._with_changes(snapshot)
         still_open = {entry["id"] for entry in snapshot.open_entries}
         self.new = (self.new | self._with_news(snapshot)) & still_open
         self.marked &= still_open
         self.snapshot = snapshot
 
+    def _with_changes(self, snapshot: Snapshot) -> Snapshot:
+        """It may have been read before what was changed from here. That shown as it was, the cursor
+        would go to another entry, on which the next key acts."""
+        held = {entry["id"]: entry for entry in snapshot.entries}
+        self.changed = {
+            own: entry
+            for own, entry in self.changed.items()
+            if own in held and entry["version"] > held[own]["version"]
+        }
+        return replace(snapshot, entries=tuple((held | self.changed).values()))
+
     def apply_changes(self, entries: Sequence[Entry]) -> None:
         """What was changed from here is shown at once, even while the list is held still. What was
         reopened is no news."""
         changed = {entry["id"]: entry for entry in entries}
+        self.changed |= changed
         known = {entry["id"]: entry for entry in self.snapshot.entries}
         known |= {own: e for own, e in changed.items() if own in known or is_open(e)}
         self.snapshot = replace(self.snapshot, entries=tuple(known.values()))

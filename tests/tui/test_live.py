@@ -22,7 +22,7 @@ from monitor.widgets.row_list import RowList
 from monitor.widgets.text_view import Part
 from tests.tui.other_process import OtherProcess
 from tests.tui.scene import NOW, fill, paste, put, until
-from tests.tui.seen import current, line_of_cursor, problem, rows, text, top, triage
+from tests.tui.seen import current, line_of_cursor, problem, rows, text, told, top, triage
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Monitor]
@@ -32,6 +32,11 @@ SIZE = (100, 24)
 def _listed(pilot: Pilot[Any]) -> str:
     """The errors in the list, whatever stands before it."""
     return " ".join(row.cells[7].text for row in rows(pilot).rows)
+
+
+def _open_ids(pilot: Pilot[Any]) -> list[str]:
+    """Of the entries in the list."""
+    return [entry["id"] for row in rows(pilot).rows for entry in row.entries]
 
 
 async def test_a_new_failure_appears_below_a_form_too(
@@ -145,6 +150,28 @@ async def test_a_form_acts_on_what_it_was_opened_for(
         await until(pilot, lambda: top(pilot) == "TriageScreen")
         assert queue.find(second)["resolution"] == "mended"
         assert queue.find(first)["resolved_at"] is None
+
+
+async def test_what_was_read_before_a_change_from_here_does_not_take_it_back(
+    queue: InterventionQueue, monitor: Make
+) -> None:
+    fill(queue, 3)
+    async with monitor(lambda: NOW).run_test(size=SIZE) as pilot:
+        screen, chosen = triage(pilot), current(pilot)
+        pilot.app.workers.cancel_group(screen, "_show_queue")  # it reads when this test says so
+        before = screen.state.source.read()
+        await pilot.press("r")
+        await paste(pilot, "mended")
+        await pilot.press("enter")
+        await until(pilot, lambda: "resolved 1" in told(pilot))
+        resolved = screen.state.source.read()
+        screen._show_queue(before)
+        assert chosen not in _open_ids(pilot)
+        await pilot.press("z")
+        await until(pilot, lambda: "undid" in told(pilot))
+        for late in (resolved, before):
+            screen._show_queue(late)
+            assert (current(pilot), len(_open_ids(pilot))) == (chosen, 3)
 
 
 async def test_somebody_else_was_first(
