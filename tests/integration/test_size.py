@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.answers import COMPLETE, SEARCH, journal_lines, script
 from unified_flow.flow import UnifiedFlow
 from unified_flow.models.prompt import prompt
@@ -78,7 +80,7 @@ def test_sentences_that_rules_would_not_quote_are_marked_if_they_may_hold_the_an
     answers = "One of them is the Miller–Rabin test, which errs with a small probability."
     (docs / "primes.md").write_text(f"# Primes\n\n{repeats} {answers}\n")
     question = "Which algorithm tests whether a large number is prime?"
-    turn, voice = small(home, docs, question, REFUSAL)
+    turn, voice = small(home, docs, question, Draft(response="A large number is prime [1]."))
     assert [citation.quote for citation in turn.citations] == [repeats]
     assert f"<mark>{repeats}</mark> <mark>{answers}</mark>" in user(voice)
 
@@ -117,17 +119,21 @@ def test_where_nothing_was_found_no_model_is_asked(home: Path, docs: Path) -> No
     assert "synthesis" not in [call.phase for call in model.calls]
 
 
-def test_a_small_model_that_abstains_where_rules_do_not_is_replaced_by_quotes(
-    home: Path, docs: Path
-) -> None:
-    turn, voice = small(home, docs, QUESTION, REFUSAL)
-    assert (turn.abstained, len(voice.calls)) == (False, 1)
-    assert TOPIC in (turn.response or "")
-
-
-def test_a_large_model_that_abstains_has_its_way(home: Path, docs: Path) -> None:
-    turn, _ = asked(home, docs, QUESTION, "large", script(synthesis=REFUSAL))
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_a_model_that_abstains_has_its_way(home: Path, docs: Path, size: str) -> None:
+    turn, _ = asked(home, docs, QUESTION, size, script(synthesis=REFUSAL))
     assert (turn.response, turn.abstained, turn.citations) == (REFUSAL.response, True, [])
+
+
+def test_a_fact_is_quoted_where_a_small_model_sees_an_answer(home: Path, docs: Path) -> None:
+    """It reads the right passage wrongly more often than rules quote the wrong sentence."""
+    built = "The pier was built in 1871 and mended in 1902."
+    (docs / "pier.md").write_text(f"# Pier\n\n{built}\n")
+    misread = Draft(response="The pier was built in 1902 [1].")
+    turn, voice = small(home, docs, "When was the pier built?", misread)
+    assert (turn.status, len(voice.calls)) == ("answered", 1)
+    assert "1902 [1]" not in (turn.response or "")
+    assert [citation.quote for citation in turn.citations] == [built]
 
 
 def test_an_answer_that_calls_itself_none_is_an_answer(home: Path, docs: Path) -> None:
@@ -147,6 +153,18 @@ def test_what_a_small_model_makes_up_is_replaced_by_quotes(home: Path, docs: Pat
 def test_words_that_say_that_nothing_is_said_are_an_abstention(home: Path, docs: Path) -> None:
     refusal = Draft(response="The documents do not mention who named the topic.")
     turn, _ = asked(home, docs, QUESTION, "large", script(synthesis=refusal))
+    assert (turn.abstained, turn.citations) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The documents do not state the answer. [1]",
+        "The document mentions topics and their nodes, but does not explicitly say who named them.",
+    ],
+)
+def test_a_mark_behind_it_makes_a_refusal_no_answer(home: Path, docs: Path, said: str) -> None:
+    turn, _ = asked(home, docs, QUESTION, "large", script(synthesis=Draft(response=said)))
     assert (turn.abstained, turn.citations) == (True, [])
 
 

@@ -19,6 +19,7 @@ from unified_flow.models.embedded.intents import (
 )
 from unified_flow.models.embedded.planning import questions_in
 from unified_flow.models.embedded.quotes import LONGEST, MOST, likeliest, one_line, quotes_for
+from unified_flow.models.embedded.sentence_ranking import FACTS, parse_question
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns.passage import Passage, source_of, title_of, unread_in
@@ -206,6 +207,15 @@ def found_nothing(sections: Sections) -> bool:
     remembered = known is not None and (known.prior_turns or known.memories)
     searched = bool(results) and all(result.tool in SEARCHES for result in results)
     return searched and not remembered and not any(result.claims for result in results)
+
+
+def asks_for_facts(question: str, sections: Sections) -> bool:
+    """Whether each part of it, searched for in documents, asks for a person, a time, a place, a
+    number or a thing that it names ("which port")."""
+    if any(result.tool not in SEARCHES for result in sections.coordinator):
+        return False
+    asked = [parse_question(part) for part, _, _ in _searches(question, sections)]
+    return bool(asked) and all(each.kind in FACTS or each.focus for each in asked)
 
 
 def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | None:

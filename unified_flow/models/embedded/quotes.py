@@ -21,6 +21,7 @@ from unified_flow.models.embedded.excerpts import (
 )
 from unified_flow.models.embedded.sentence_ranking import (
     ENOUGH,
+    FACTS,
     RankedSentence,
     answerability,
     parse_question,
@@ -42,10 +43,9 @@ _ADDS = 0.6  # for one that adds a word of the question
 _FOUND = 6.0
 _TITLED = 10.0
 _AGREES = 0.6  # from where on a heading counts
-_FACTS = frozenset({"person", "time", "place", "number"})
 
 
-@lru_cache(maxsize=32)  # asked again if a small model abstains
+@lru_cache(maxsize=32)  # asked again after a small model
 def quotes_for(
     question: str,
     passages: tuple[Passage, ...],
@@ -68,7 +68,7 @@ def quotes_for(
             continue
         quotes.append(quote)
         shown.append(candidate)
-    if len(quotes) == 1 and candidates[0].context.question.kind not in _FACTS:
+    if len(quotes) == 1 and candidates[0].context.question.kind not in FACTS:
         quotes = [_citation(shown[0], ALONE)]
     return tuple(quotes)
 
@@ -149,7 +149,7 @@ def _citation(candidate: RankedSentence, most: int) -> Citation:
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
-    opens = most > FURTHER and candidate.context.question.kind in _FACTS
+    opens = most > FURTHER and candidate.context.question.kind in FACTS
     return citation_of(excerpt.passage, first.start, sentence.end, opens=opens, most=most)
 
 

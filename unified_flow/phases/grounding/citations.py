@@ -98,8 +98,8 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
 def _abstains(draft: Draft, marked: _Marked) -> bool:
     """A model's own word counts, unless it cites; so do words that say that the sources do not say,
     if they open the response and nothing else is cited."""
-    spans = sentences(draft.response)
-    refuses = [is_refusal(draft.response[start:end]) for start, end in spans]
+    response = MARK.sub("", draft.response)
+    refuses = [is_refusal(response[start:end]) for start, end in sentences(response)]
     if all(refuses):
         return True
     return (draft.abstained and not marked.citations) or (
