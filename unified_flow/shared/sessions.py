@@ -1,19 +1,27 @@
 """The answered turns of every session in PostgreSQL, ranked as the file of one machine ranks them:
-a turn has the tokens of what was said beside its row."""
+beside its row a turn has the tokens of what was said, of which a search computes what `bm25()` of
+SQLite's FTS5 does (https://sqlite.org/fts5.html, 5.1.1).
+"""
 
 from __future__ import annotations
 
+import math
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 from unified_flow.lib.text import terms
 from unified_flow.shared.database import Connection, Database, at_one_moment
-from unified_flow.shared.fts5_ranking import Tokens, score, times_in, tokens_of, weight_of
 from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 
 T = TypeVar("T")
+Tokens = list[str]
+
+K1, B = 1.2, 0.75
+_LEAST_WEIGHT = 1e-6  # of a phrase that stands in half of the texts or more
 
 
 class SharedSessions(Sessions):
@@ -37,12 +45,12 @@ class SharedSessions(Sessions):
         )
 
     def _index(self, run: Statement, turn_id: int, session_id: str, words: str) -> None:
-        (tokens,) = tokens_of([words])
+        (tokens,) = _tokens_of([words])
         add = "UPDATE session_turns SET tokens = ?, length = ? WHERE turn_id = ?"
         run(add, tokens, len(tokens), turn_id)
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
-        phrases = [phrase for phrase in tokens_of(list(dict.fromkeys(terms(text)))) if phrase]
+        phrases = [phrase for phrase in _tokens_of(list(dict.fromkeys(terms(text)))) if phrase]
         if not phrases:
             return []
         return self._database.run(
@@ -54,26 +62,25 @@ def _search(
     connection: Connection, session_id: str, phrases: Sequence[Tokens], before: int, limit: int
 ) -> list[PriorTurn]:
     """What is asked of all sessions, the statistics, is asked for what was found alone."""
-    at_one_moment(
-        connection
-    )  # with a turn saved meanwhile, more would hold a phrase than there are
+    # With a turn saved meanwhile, more would hold a phrase than there are.
+    at_one_moment(connection)
     sql = (
         "SELECT turn_id, question, response, tokens FROM session_turns"
         " WHERE session_id = ? AND turn_id < ? AND tokens && ?"
     )
     some = sorted({token for phrase in phrases for token in phrase})
     _, rows = _run(connection, sql, (session_id, before, some))
-    times = [[times_in(phrase, tokens) for phrase in phrases] for *_, tokens in rows]
+    times = [[_times_in(phrase, tokens) for phrase in phrases] for *_, tokens in rows]
     if not any(map(any, times)):
         return []
     sums = "SELECT count(*), sum(length)::float / count(*) FROM session_turns"
     texts, average = connection.execute(sums).fetchone() or (0, 0.0)
     weights = [
-        weight_of(_holding(connection, phrase), texts) if any(found) else 0.0
+        _weight(connection, phrase, texts) if any(found) else 0.0
         for phrase, *found in zip(phrases, *times, strict=True)
     ]
     found = sorted(
-        (-score(len(tokens), average, each, weights), turn_id, question, answer)
+        (-_score(len(tokens), average, each, weights), turn_id, question, answer)
         for (turn_id, question, answer, tokens), each in zip(rows, times, strict=True)
         if any(each)
     )
@@ -83,15 +90,45 @@ def _search(
     ]
 
 
-def _holding(connection: Connection, phrase: Tokens) -> int:
-    """How many turns of all sessions hold the phrase."""
+def _weight(connection: Connection, phrase: Tokens, texts: int) -> float:
+    """By how many turns of all sessions hold the phrase, which has been found."""
     sql = (
         "SELECT count(*) FROM session_turns WHERE tokens @> %s"
         " AND (%s OR strpos(' ' || array_to_string(tokens, ' ') || ' ', %s) > 0)"
     )
     whole = f" {' '.join(phrase)} "
-    ((count,),) = connection.execute(sql, [list(phrase), len(phrase) == 1, whole])
-    return int(count)
+    ((n,),) = connection.execute(sql, [phrase, len(phrase) == 1, whole])
+    inverse = math.log((texts - n + 0.5) / (n + 0.5))
+    return inverse if inverse > 0 else _LEAST_WEIGHT
+
+
+def _score(length: int, average: float, times: Sequence[int], weights: Sequence[float]) -> float:
+    """Of a text with so many tokens, that holds each phrase so often. Greater is better."""
+    norm = K1 * (1 - B + B * length / average)
+    return sum(
+        weight * each * (K1 + 1) / (each + norm)
+        for each, weight in zip(times, weights, strict=True)
+    )
+
+
+def _tokens_of(texts: Sequence[str]) -> list[Tokens]:
+    """The tokens that FTS5 makes of each text; of a term with an underscore there are several,
+    which a question has to find side by side."""
+    found: list[Tokens] = [[] for _ in texts]
+    with closing(sqlite3.connect(":memory:")) as index:
+        index.execute("CREATE VIRTUAL TABLE texts USING fts5 (text)")
+        index.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
+        index.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
+        for number, token in index.execute("SELECT doc, term FROM tokens ORDER BY doc, offset"):
+            found[number].append(token)
+    return found
+
+
+def _times_in(phrase: Tokens, text: Tokens) -> int:
+    """How often the phrase stands in the text; phrases may overlap."""
+    length = len(phrase)
+    starts = range(len(text) - length + 1)
+    return sum(text[at] == phrase[0] and text[at : at + length] == phrase for at in starts)
 
 
 def _run(
