@@ -39,6 +39,7 @@ def worker(
     """
     database = database_of(home)
     from dataclasses import replace
+    from functools import partial
     from math import inf
 
     from interventions.settings import SharedSettings, settings_of
@@ -67,7 +68,7 @@ def worker(
             database,
             str(this_process()),
             settings.turns_per_worker,
-            lambda gone: workflows.requeue(gone, store.queue_of),
+            partial(workflows.requeue, database),
             workflows.forget_ended,
         )
         take_no_more = workflows.begin_work(database, settings, of_turns.run)

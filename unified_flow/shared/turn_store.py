@@ -7,13 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
-from typing import Any
 
 from unified_flow.shared.database import Database, pauses_s
 from unified_flow.shared.lock_session import LockSession
 from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
-from unified_flow.shared.workflows import queue_name
-from unified_flow.turns.events import VERSION, AnyEvent, TurnStarted
+from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
@@ -44,20 +42,15 @@ class PostgresTurnStore(TurnStore):
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
 
-    async def _row(self, query: str, **values: object) -> Any:
-        return await in_thread(self.database.row, query, **values)
-
-    async def _rows(self, query: str, **values: object) -> list[Any]:
-        return await in_thread(self.database.rows, query, **values)
-
     async def _is(self, condition: str, turn_id: int) -> bool:
         query = f"SELECT {condition} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await self._row(query, turn_id=turn_id)
+        row = await in_thread(self.database.row, query, turn_id=turn_id)
         return bool(row and row[0])
 
     async def create(self) -> TurnLease:
         """A number and its lock: the turn's row is made with its first line."""
-        (turn_id,) = await self._row("SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))")
+        query = "SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))"
+        (turn_id,) = await in_thread(self.database.row, query)
         await in_thread(self._lock, turn_id)
         return PostgresLease(turn_id, self.database, self._locks, self.max_queued)
 
@@ -105,14 +98,13 @@ class PostgresTurnStore(TurnStore):
     def _leased(self, turn_id: int) -> PostgresLease:
         """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
         self._lock(turn_id)
-        row = None
         try:
             row = self.database.row(_TAKE, turn_id=turn_id, holder=self.database.program)
-        finally:
             if row is None:
-                self._locks.unlock(TURN_LOCK + turn_id)
-        if row is None:
-            raise self._unknown(turn_id)
+                raise self._unknown(turn_id)
+        except BaseException:
+            self._locks.unlock(TURN_LOCK + turn_id)
+            raise
         return PostgresLease(turn_id, self.database, self._locks, self.max_queued, *row)
 
     def _unknown(self, turn_id: int) -> FileNotFoundError:
@@ -127,7 +119,7 @@ class PostgresTurnStore(TurnStore):
         lock = partial(self._locks.try_lock, key)
         is_live = "SELECT followers > 0 FROM turns WHERE message = %(digest)s AND live"
         for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            live = await self._row(is_live, digest=digest)
+            live = await in_thread(self.database.row, is_live, digest=digest)
             if live and live[0]:
                 yield Delivery(None)
                 return
@@ -140,7 +132,7 @@ class PostgresTurnStore(TurnStore):
                 "SELECT turn_id FROM turns WHERE message = %(digest)s AND status = 'interrupted'"
                 " ORDER BY turn_id DESC LIMIT 1"
             )
-            row = await self._row(query, digest=digest)
+            row = await in_thread(self.database.row, query, digest=digest)
             yield Delivery(row[0] if row else None)
         finally:
             await in_thread(self._locks.unlock, key)
@@ -169,7 +161,7 @@ class PostgresTurnStore(TurnStore):
             f" ON turn_events.turn_id = turns.turn_id AND {where}"
             " WHERE turns.turn_id = %(turn_id)s ORDER BY seq"
         )
-        rows = await self._rows(query, turn_id=turn_id, **values)
+        rows = await in_thread(self.database.rows, query, turn_id=turn_id, **values)
         if not rows:
             raise self._unknown(turn_id)
         return rows[0][0], [line for _, line in rows if line is not None]
@@ -191,19 +183,21 @@ class PostgresTurnStore(TurnStore):
             "SELECT turn_id, lines, (extract(epoch FROM changed_at) * 1000000)::bigint * 1000"
             f" FROM turns WHERE {where} ORDER BY turn_id"
         )
-        return {row[0]: TurnMark(*row[1:]) for row in await self._rows(query, **values)}
+        rows = await in_thread(self.database.rows, query, **values)
+        return {turn_id: TurnMark(*mark) for turn_id, *mark in rows}
 
     async def sizes(self) -> dict[int, int]:
         query = (
             "SELECT turn_id, coalesce(sum(octet_length(line)), 0)::bigint FROM turns"
             " LEFT JOIN turn_events USING (turn_id) GROUP BY turn_id ORDER BY turn_id"
         )
-        return dict(await self._rows(query))
+        return dict(await in_thread(self.database.rows, query))
 
     async def is_held(self, turn_id: int) -> bool:
         """Whether somebody runs it, or it waits for a worker, its first or another one."""
         live = "EXISTS (SELECT FROM turns WHERE turn_id = %(turn_id)s AND live)"
-        return bool((await self._row(f"SELECT {live} OR {_LOCKED}", turn_id=turn_id))[0])
+        row = await in_thread(self.database.row, f"SELECT {live} OR {_LOCKED}", turn_id=turn_id)
+        return bool(row[0])
 
     async def is_queued(self, turn_id: int) -> bool:
         return await self._is(_QUEUED, turn_id)
@@ -218,20 +212,9 @@ class PostgresTurnStore(TurnStore):
 
         def left() -> bool:
             with self.database.connection() as connection:
-                row = connection.execute(query, (turn_id, run)).fetchone()
-            return bool(row and row[0])
+                return connection.execute(query, (turn_id, run)).fetchone() == (True,)
 
         return await in_thread(left)
-
-    def queue_of(self, turn_id: int) -> tuple[str, int]:
-        """Where the turn waits for a worker that can read its journal; and the number of its run
-        that is live, or 0."""
-        query = (
-            "SELECT journal_version, CASE WHEN live THEN run ELSE 0 END FROM turns"
-            " WHERE turn_id = %(turn_id)s"
-        )
-        version, run = self.database.row(query, turn_id=turn_id) or (VERSION, 0)
-        return queue_name(version), run
 
     def close(self) -> None:
         self._locks.close()

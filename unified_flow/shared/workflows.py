@@ -186,14 +186,15 @@ def _is_cancellation(record: logging.LogRecord) -> bool:
     return isinstance(cause, error.DBOSAwaitedWorkflowCancelledError)
 
 
-def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]) -> None:
-    """Give the runs of workers that are gone to others. `queue_of` says in which queue a turn is
-    now, for the worker may have been of a newer version, and which run of it is live: one that was
-    cancelled is, if the worker has not noticed any more. Of those of this process, what has not
-    begun: DBOS forgets a run if the database goes away just after it was taken."""
+def requeue(database: Database, workers: Collection[str]) -> None:
+    """Give the runs of workers that are gone to others, in the queue that the turn is in now, for
+    the worker may have been of a newer version; one that was cancelled, too, if it is live, for the
+    worker has not noticed. Of those of this process, what has not begun: DBOS forgets a run if the
+    database goes away just after it was taken."""
     from dbos import DBOS
     from dbos._dbos import _get_dbos_instance
 
+    query = "SELECT journal_version, live AND run = %(run)s FROM turns WHERE turn_id = %(turn_id)s"
     for each in DBOS.list_workflows(
         status=["PENDING", "CANCELLED"],
         executor_id=list(workers),
@@ -201,10 +202,10 @@ def requeue(workers: Collection[str], queue_of: Callable[[int], tuple[str, int]]
         load_output=False,
     ):
         turn_id, run = map(int, each.workflow_id.split("-")[1:])
-        name, live = queue_of(turn_id)
+        version, is_live = database.row(query, turn_id=turn_id, run=run) or (VERSION, False)
         begun = each.workflow_id in _get_dbos_instance()._active_workflows_set.activeList()
-        if not begun and (each.status == "PENDING" or run == live):
-            DBOS.resume_workflow(each.workflow_id, queue_name=name)
+        if not begun and (each.status == "PENDING" or is_live):
+            DBOS.resume_workflow(each.workflow_id, queue_name=queue_name(version))
 
 
 def forget_ended() -> None:
