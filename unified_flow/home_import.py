@@ -208,7 +208,7 @@ def _add_turns(session: Connection, turns: TurnStore) -> None:
         columns = columns_of(events[0])
         session.execute(
             "INSERT INTO turns (turn_id, status, lines, journal_version, changed_at, message,"
-            " request_id, user_id) VALUES (%s, %s, %s, %s, to_timestamp(%s), %s, %s, %s)",
+            " user_id) VALUES (%s, %s, %s, %s, to_timestamp(%s), %s, %s)",
             (turn_id, status, len(sealed_lines), VERSION, mark.written_at / 1e9, *columns.values()),
         )
         session.cursor().executemany(

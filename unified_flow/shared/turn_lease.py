@@ -49,9 +49,7 @@ _ADD = """
         FROM mine, unnest(%(new)b::bytea[]) WITH ORDINALITY AS given (line, n)
     )
 """
-_NAMES = ", ".join(
-    f"{name} = coalesce(%({name})s, {name})" for name in ("message", "request_id", "user_id")
-)
+_NAMES = "message = coalesce(%(message)s, message), user_id = coalesce(%(user_id)s, user_id)"
 # Lines, the status that they leave, and the news of it are one.
 _WRITE = f"""
     WITH mine AS (
@@ -94,15 +92,11 @@ def digest_of(message: str) -> str:
 
 
 def columns_of(event: AnyEvent) -> dict[str, str | None]:
-    """What a turn is found by, if it begins so; `message` is the same for one delivered again."""
+    """Of a turn that begins so; `message` is the same for one delivered again."""
     if not isinstance(event, TurnStarted):
-        return {"message": None, "request_id": None, "user_id": None}
+        return {"message": None, "user_id": None}
     message = (event.session_id, event.request_id, event.user_id, event.question)
-    return {
-        "message": digest_of("\0".join(message)),
-        "request_id": storable(event.request_id),
-        "user_id": storable(event.user_id),
-    }
+    return {"message": digest_of("\0".join(message)), "user_id": storable(event.user_id)}
 
 
 def status_after(event: AnyEvent) -> str | None:

@@ -24,7 +24,6 @@ CREATE TABLE turns (
     followers integer NOT NULL DEFAULT 0,
     streamed boolean NOT NULL DEFAULT false,
     message text,
-    request_id text,
     user_id text,
     worker_id text,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -32,7 +31,6 @@ CREATE TABLE turns (
 CREATE UNIQUE INDEX turns_live_message ON turns (message) WHERE live;
 CREATE INDEX turns_message ON turns (message);
 CREATE INDEX turns_queued ON turns (turn_id) WHERE live AND status = 'queued';
-CREATE INDEX turns_request ON turns (request_id);
 
 CREATE TABLE turn_events (
     turn_id bigint NOT NULL REFERENCES turns ON DELETE CASCADE,
