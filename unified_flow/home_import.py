@@ -25,10 +25,9 @@ from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
-from unified_flow.shared.database import Connection, Database, joining
+from unified_flow.shared.database import Connection, Database, joining, storable
 from unified_flow.shared.queue_store import add_archived, add_failures, add_transitions, write_state
 from unified_flow.shared.shared_texts import SharedTexts
-from unified_flow.shared.stored_text import storable
 from unified_flow.shared.turn_lease import columns_of, status_after
 from unified_flow.stores import grant_store, memory_store, session_store, turn_store
 from unified_flow.tools.grants import GrantStore

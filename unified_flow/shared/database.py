@@ -239,6 +239,12 @@ def at_one_moment(connection: Connection) -> None:
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
+def storable(text: str) -> str:
+    """A text for a column by which something is found, the same for the same one: PostgreSQL takes
+    no null character, and no half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+
+
 def database_at(home: Path) -> Database:
     """The one that [shared] names for `home`. Raises ConfigError if its variable holds no URL."""
     variable = settings_of(home, SharedSettings).database_url_env

@@ -9,6 +9,7 @@ another text.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,9 +31,15 @@ from interventions.storage.jsonl import decode
 from interventions.storage.queue_file import QueueState, shortened, with_all_turns
 from interventions.storage.store import Admit, PutResult, Transaction
 from unified_flow.errors import ConfigError, DatabaseAwayError
-from unified_flow.shared.database import Connection, Database, database_at, is_joined, joining
+from unified_flow.shared.database import (
+    Connection,
+    Database,
+    database_at,
+    is_joined,
+    joining,
+    storable,
+)
 from unified_flow.shared.notifications import Listener
-from unified_flow.shared.stored_text import encoded, storable
 
 CHANNEL = "interventions"
 _LOCK = 0x75665F71  # "uf_q"
@@ -238,7 +245,7 @@ def write_state(connection: Connection, before: QueueState, after: QueueState) -
         " VALUES (?, nextval('intervention_revisions'), ?) ON CONFLICT (id)"
         " DO UPDATE SET revision = EXCLUDED.revision, entry = EXCLUDED.entry"
     )
-    texts = [(name, encoded(complete(shortened(entry)))) for name, entry in new.items()]
+    texts = [(name, _encoded(complete(shortened(entry)))) for name, entry in new.items()]
     _add(connection, sql, texts)
     sql = (
         "INSERT INTO intervention_counts AS known VALUES (?, ?, ?)"
@@ -269,6 +276,10 @@ def _add(connection: Connection, sql: str, rows: Iterable[Iterable[object]]) -> 
         connection.cursor().executemany(_statement(sql), taken)
 
 
+def _encoded(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"))
+
+
 def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> None:
     """Lines of the logs; one that was dropped stays whole until it is drained."""
     sql = (
@@ -277,18 +288,18 @@ def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> 
     )
     # Another program's line may have no id, and is a loss all the same.
     rows = ((store.failure_row({**line, "id": str(line.get("id"))}), line) for line in lines)
-    _add(connection, sql, [(*row, None if row[1] else encoded(line)) for row, line in rows])
+    _add(connection, sql, [(*row, None if row[1] else _encoded(line)) for row, line in rows])
 
 
 def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
     sql = "INSERT INTO intervention_transitions (id, action, line) VALUES (?, ?, ?)"
-    _add(connection, sql, [(line["id"], line["action"], encoded(line)) for line in lines])
+    _add(connection, sql, [(line["id"], line["action"], _encoded(line)) for line in lines])
     sql = "UPDATE intervention_failures SET holder = ?, line = NULL WHERE id = ?"
     _add(connection, sql, [(x["id"], x["failure_id"]) for x in lines if x["action"] == "drain"])
 
 
 def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
     """The last record of an id counts, and is the latest."""
-    rows = [(*store.archive_row(entry), encoded(entry)) for entry in entries]
+    rows = [(*store.archive_row(entry), _encoded(entry)) for entry in entries]
     _add(connection, "DELETE FROM intervention_archive WHERE id = ?", [row[:1] for row in rows])
     _add(connection, store.ADD_ARCHIVED, rows)

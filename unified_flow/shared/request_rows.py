@@ -10,8 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from unified_flow.errors import DatabaseAwayError
-from unified_flow.shared.database import Database
-from unified_flow.shared.stored_text import storable
+from unified_flow.shared.database import Database, storable
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ SQLite's FTS5 does (https://sqlite.org/fts5.html, 5.1.1).
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 
 from unified_flow.lib.text import terms
 from unified_flow.shared.database import Connection, Database, at_one_moment
-from unified_flow.shared.stored_text import escaped, unescaped
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 
@@ -134,13 +134,14 @@ def _times_in(phrase: Tokens, text: Tokens) -> int:
 def _run(
     connection: Connection, query: str, values: Sequence[object]
 ) -> tuple[int, list[tuple[Any, ...]]]:
-    """How many rows there are, and what they hold."""
-    given = [escaped(value) if isinstance(value, str) else value for value in values]
+    """How many rows there are, and what they hold. A text is kept in ASCII, as in JSON: the same
+    one comes back, also with a null character, and is found by it."""
+    given = [json.dumps(value)[1:-1] if isinstance(value, str) else value for value in values]
     cursor = connection.execute(query.replace("?", "%s").encode(), given)
     if cursor.description is None:
         return cursor.rowcount, []
     rows = [
-        tuple(unescaped(value) if isinstance(value, str) else value for value in row)
+        tuple(json.loads(f'"{value}"') if isinstance(value, str) else value for value in row)
         for row in cursor
     ]
     return cursor.rowcount, rows

@@ -19,9 +19,8 @@ from interventions.errors import QueueError
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.errors.turns import PROCESS_DIED
 from unified_flow.lib.threads import to_the_end
-from unified_flow.shared.database import Database, joining
+from unified_flow.shared.database import Database, joining, storable
 from unified_flow.shared.lock_session import LockSession
-from unified_flow.shared.stored_text import storable
 from unified_flow.shared.workflows import ENQUEUE, queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.journal import must_be_durable
