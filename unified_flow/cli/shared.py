@@ -107,13 +107,7 @@ def _index(database: Database, home: Path) -> str:
     from unified_flow.config.settings import load
     from unified_flow.retrieval.documents import published_index
 
-    settings = load(home)
-    snapshot = published_index(home, settings, database).newest()
-    if snapshot is None:
-        raise ConfigError(
-            f"no index of the collection {settings.collection} is published for this version",
-            hint="unified-flow index FOLDER publishes one",
-        )
+    snapshot = published_index(home, load(home), database).current()
     size, when = snapshot.size_bytes / 1e6, snapshot.published_at.strftime("%Y-%m-%d %H:%MZ")
     said = f"{size:.1f} MB of the collection {snapshot.collection}"
     return f"{said}, published {when} on {snapshot.published_by}"

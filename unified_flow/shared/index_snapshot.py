@@ -43,18 +43,22 @@ class Snapshot:
     published_by: str
 
 
+@dataclass(frozen=True)
 class PublishedIndex:
     """One collection in the form `version`, and this machine's copies of it below `folder`."""
 
-    def __init__(self, database: Database, folder: Path, collection: str, version: str) -> None:
-        self._database = database
-        self.folder = folder
-        self.collection = collection
-        self._version = version
+    database: Database
+    folder: Path
+    collection: str
+    version: str
 
     def newest(self) -> Snapshot | None:
         """None if nothing is published. Raises DatabaseAwayError, as all methods do."""
-        return self._database.run(self._newest)
+        return self.database.run(self._newest)
+
+    def current(self) -> Snapshot:
+        """The newest. Raises RetrievalError if nothing is published."""
+        return self._known(self.newest())
 
     def publish(self, index: Path) -> Snapshot | None:
         """The state of the file `index`, for all workers; None if that is published already.
@@ -68,7 +72,7 @@ class PublishedIndex:
                 connection.execute("VACUUM INTO ?", (str(file),))
             with file.open("rb") as made:
                 digest = file_digest(made, "sha256").digest()
-            return self._database.run(partial(self._insert, file, digest))
+            return self.database.run(partial(self._insert, file, digest))
 
     def _insert(self, file: Path, digest: bytes, connection: Connection) -> Snapshot | None:
         lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
@@ -79,10 +83,9 @@ class PublishedIndex:
         connection.execute(
             "INSERT INTO index_snapshots (collection, version, digest, size_bytes, published_by)"
             " VALUES (%s, %s, %s, %s, %s)",
-            (self.collection, self._version, digest, file.stat().st_size, socket.gethostname()),
+            (self.collection, self.version, digest, file.stat().st_size, socket.gethostname()),
         )
-        snapshot = self._newest(connection)
-        assert snapshot is not None
+        snapshot = self._known(self._newest(connection))
         with file.open("rb") as source:
             for number, data in enumerate(iter(partial(source.read, CHUNK_BYTES), b"")):
                 connection.execute(
@@ -103,27 +106,21 @@ class PublishedIndex:
 
         Raises RetrievalError if nothing is published or the copy is damaged.
         """
-        copy = self._copy_of(self.newest())
+        copy = self._copy_of(self.current())
         if not copy.exists():
             make_private_folder(self.folder)
             with FileLock(self.folder / ".fetching.lock", mode=0o600):
                 if not copy.exists():
-                    copy = self._database.run(self._fetch)
+                    copy = self.database.run(self._fetch)
         return copy
 
-    def _copy_of(self, snapshot: Snapshot | None) -> Path:
-        if snapshot is None:
-            raise RetrievalError(
-                f"No index of the collection {self.collection!r} is published for this version",
-                hint="Publish one: unified-flow index FOLDER",
-            )
+    def _copy_of(self, snapshot: Snapshot) -> Path:
         return self.folder / f"{self.collection}-{snapshot.digest.hex()[:16]}.sqlite3"
 
     def _fetch(self, connection: Connection) -> Path:
         at_one_moment(connection)  # the one that was the newest may be gone with all its chunks
-        snapshot = self._newest(connection)
+        snapshot = self._known(self._newest(connection))
         copy = self._copy_of(snapshot)
-        assert snapshot is not None
         with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
             file = Path(unfinished) / copy.name
             if _download(snapshot, file, connection) != snapshot.digest:
@@ -141,12 +138,20 @@ class PublishedIndex:
             old.unlink(missing_ok=True)
         return copy
 
+    def _known(self, snapshot: Snapshot | None) -> Snapshot:
+        if snapshot is None:
+            raise RetrievalError(
+                f"No index of the collection {self.collection!r} is published for this version",
+                hint="Publish one: unified-flow index FOLDER",
+            )
+        return snapshot
+
     def _newest(self, connection: Connection) -> Snapshot | None:
         with connection.cursor(row_factory=class_row(Snapshot)) as cursor:
             return cursor.execute(
                 f"SELECT {_COLUMNS} FROM index_snapshots WHERE collection = %s AND version = %s"
                 " ORDER BY snapshot_id DESC LIMIT 1",
-                (self.collection, self._version),
+                (self.collection, self.version),
             ).fetchone()
 
 

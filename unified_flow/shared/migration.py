@@ -30,7 +30,8 @@ def migrate(database: Database) -> tuple[str | None, str]:
         while session.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
             sleep(_POLL_S)
         before, newest = revisions(database)
-        config = _config()
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         with plain_errors(database), engine_of(database).begin() as connection:
             config.attributes["connection"] = connection
             try:
@@ -50,15 +51,9 @@ def revisions(database: Database) -> tuple[str | None, str]:
         found = MigrationContext.configure(
             connection, opts={"version_table": VERSION_TABLE}
         ).get_current_revision()
-    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    newest = ScriptDirectory(MIGRATIONS).get_current_head()
     assert newest is not None
     return found, newest
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    return config
 
 
 def engine_of(database: Database) -> sa.Engine:

@@ -7,11 +7,13 @@ write nothing: one that was taken for dead, and was frozen, finds another's ther
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, LiteralString, ParamSpec, TypeVar
 
 from psycopg.errors import UniqueViolation
 
@@ -19,8 +21,7 @@ from interventions.errors import QueueError
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.errors.turns import PROCESS_DIED
 from unified_flow.lib.threads import to_the_end
-from unified_flow.shared.database import Database, joining, storable
-from unified_flow.shared.lock_session import LockSession
+from unified_flow.shared.database import Connection, Database, joining, storable
 from unified_flow.shared.workflows import ENQUEUE, queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.journal import must_be_durable
@@ -119,6 +120,44 @@ def ends_run(event: AnyEvent) -> bool:
     if event.event == "phase_failed" and event.phase == "save":
         return event.action != "retry" and event.error_type == PROCESS_DIED
     return status_after(event) not in (None, "running")
+
+
+class LockSession:
+    """The advisory locks of a process, all in one session of the database. Once it has ended,
+    others may take them; the next one is taken in another session."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: Connection | None = None
+        self._guard = threading.Lock()
+        self._held: set[int] = set()
+
+    def try_lock(self, key: int) -> bool:
+        """Whether the caller has it now, and nobody else, here or in another session. Raises
+        DatabaseAwayError."""
+        with self._guard:
+            if key in self._held or not self._ask("SELECT pg_try_advisory_lock(%s)", key):
+                return False
+            self._held.add(key)
+            return True
+
+    def unlock(self, key: int) -> None:
+        """The end of the session may have done it already."""
+        with self._guard, suppress(DatabaseAwayError):
+            if key in self._held:
+                self._held.discard(key)
+                self._ask("SELECT pg_advisory_unlock(%s)", key)
+
+    def _ask(self, query: LiteralString, key: int) -> bool:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._database.connect()
+        with self._database.away():
+            return self._connection.execute(query, [key]).fetchone() == (True,)
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None:
+                self._connection.close()
 
 
 @dataclass(eq=False)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
 
 from unified_flow.shared.database import Database, pauses_s
-from unified_flow.shared.lock_session import LockSession
-from unified_flow.shared.turn_lease import TURN_LOCK, PostgresLease, digest_of, in_thread
+from unified_flow.shared.turn_lease import (
+    TURN_LOCK,
+    LockSession,
+    PostgresLease,
+    digest_of,
+    in_thread,
+)
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
@@ -56,47 +62,41 @@ class PostgresTurnStore(TurnStore):
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also a turn that no worker has yet: it is taken from the queue."""
-        ends_at = monotonic() + LETS_GO_S
-        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            if await self._is(f"live AND NOT {_QUEUED}", turn_id):
-                break
-            try:
-                lease = await in_thread(self._leased, turn_id)
-            except BlockingIOError:
-                if monotonic() > ends_at:
-                    raise
-            else:
-                if not lease.live or lease.queued:
-                    return lease
-                await lease.release()
-            await asyncio.sleep(pause_s)
+        if not await self._is(f"live AND NOT {_QUEUED}", turn_id):
+            lease = await self._lease(turn_id, LETS_GO_S)
+            if not lease.live or lease.queued:
+                return lease
+            await lease.release()
         raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
 
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
         it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
-        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            try:
-                lease = await in_thread(self._leased, turn_id)
-            except FileNotFoundError:
-                break
-            except BlockingIOError:
-                if not wait:
-                    raise
-                await asyncio.sleep(pause_s)
-                continue
-            if lease.live and lease.run == run:
-                return lease
-            await lease.release()
-            break
+        try:
+            lease = await self._lease(turn_id, math.inf if wait else 0.0)
+        except FileNotFoundError:
+            return None
+        if lease.live and lease.run == run:
+            return lease
+        await lease.release()
         return None
+
+    async def _lease(self, turn_id: int, patience_s: float) -> PostgresLease:
+        """Raises BlockingIOError if somebody writes the turn for longer, and FileNotFoundError."""
+        ends_at, pauses = monotonic() + patience_s, pauses_s(PAUSE_S, LONGEST_PAUSE_S)
+        while True:
+            try:
+                return await in_thread(self._leased, turn_id)
+            except BlockingIOError:
+                if monotonic() >= ends_at:
+                    raise
+            await asyncio.sleep(next(pauses))
 
     def _lock(self, turn_id: int) -> None:
         if not self.database.waiting(partial(self._locks.try_lock, TURN_LOCK + turn_id)):
             raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
 
     def _leased(self, turn_id: int) -> PostgresLease:
-        """Raises BlockingIOError while somebody writes the turn, and FileNotFoundError."""
         self._lock(turn_id)
         try:
             row = self.database.row(_TAKE, turn_id=turn_id, holder=self.database.program)
