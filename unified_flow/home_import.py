@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.guardrails import DATABASE_FILE, open_store
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
-from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining, storable
 from unified_flow.shared.queue_store import add_archived, add_failures, add_transitions, write_state
@@ -250,15 +248,10 @@ def _take_over_rules(source: Path, home: Path) -> list[Imported]:
         closing(GuardrailStore(SqlDatabase.of_file(file), file)) as there,
         closing(open_store(home, GuardrailSettings())) as here,
     ):
-        known = {rules.user_id for rules in here.all_rules()}
-        for rules in there.all_rules():
-            if rules.user_id not in known:
-                here.change(rules.user_id, partial(_instead, rules))
+        theirs = {rules.user_id: rules for rules in there.all_rules()}
+        for user_id in theirs.keys() - {rules.user_id for rules in here.all_rules()}:
+            here.change(user_id, lambda before: theirs[before.user_id])
         return [_compared("rules", _rules(there), _rules(here))]
-
-
-def _instead(rules: UserRules, before: UserRules) -> UserRules:
-    return rules.model_copy(update={"version": before.version})
 
 
 def _rules(store: GuardrailStore) -> list[Any]:

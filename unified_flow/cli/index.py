@@ -100,8 +100,7 @@ def _publish(home: Path | None, collection: str | None, index: Index) -> None:
     if (database := shared_database(find_home(home))) is None:
         return
     if (snapshot := publish(home, collection, index, database)) is not None:
-        size = snapshot.size_bytes / 1e6
-        note(f"published for all workers: {size:.1f} MB of the collection {snapshot.collection}")
+        note(f"published for all workers: {snapshot}")
 
 
 def _of_report(report: IndexReport) -> dict[str, Any]:

@@ -108,9 +108,8 @@ def _index(database: Database, home: Path) -> str:
     from unified_flow.retrieval.documents import published_index
 
     snapshot = published_index(home, load(home), database).current()
-    size, when = snapshot.size_bytes / 1e6, snapshot.published_at.strftime("%Y-%m-%d %H:%MZ")
-    said = f"{size:.1f} MB of the collection {snapshot.collection}"
-    return f"{said}, published {when} on {snapshot.published_by}"
+    when = f"{snapshot.published_at:%Y-%m-%d %H:%MZ}"
+    return f"{snapshot}, published {when} on {snapshot.published_by}"
 
 
 def database_of(home: Path | None) -> Database:

@@ -84,7 +84,9 @@ class Database:
         self.named = named
         own = conninfo_to_dict(url).get("options") or ""
         self.session = SESSION | {"options": f"{own} {SESSION['options']}"}
-        self.program = _program()
+        host = socket.gethostname().encode("ascii", "replace").decode()[:40]
+        # PostgreSQL keeps 63 ASCII characters of it.
+        self.program = f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
         self.patience_s = PATIENCE_S
         self._away_since: float | None = None
         self._kept: list[Connection] = []
@@ -271,9 +273,3 @@ def pauses_s(first: float, longest: float) -> Iterator[float]:
     while True:
         yield first
         first = min(2 * first, longest)
-
-
-def _program() -> str:
-    """PostgreSQL keeps 63 ASCII characters of it."""
-    host = socket.gethostname().encode("ascii", "replace").decode()[:40]
-    return f"{host}-{os.getpid()}-{secrets.token_hex(3)}"

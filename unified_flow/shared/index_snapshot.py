@@ -42,6 +42,9 @@ class Snapshot:
     published_at: datetime
     published_by: str
 
+    def __str__(self) -> str:
+        return f"{self.size_bytes / 1e6:.1f} MB of the collection {self.collection}"
+
 
 @dataclass(frozen=True)
 class PublishedIndex:
