@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from unified_flow.errors import ConfigError
-from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.database import Database
 from unified_flow.shared.workflows import make_tables, plain_errors
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -57,9 +57,9 @@ def revisions(database: Database) -> tuple[str | None, str]:
 
 
 def engine_of(database: Database) -> sa.Engine:
-    def connect() -> Connection:
-        connection = database.connect()
-        connection.autocommit = False
-        return connection
-
-    return sa.create_engine("postgresql+psycopg://", creator=connect, poolclass=sa.NullPool)
+    return sa.create_engine(
+        "postgresql+psycopg://",
+        creator=database.connect,
+        isolation_level="READ COMMITTED",  # else the session would commit each statement
+        poolclass=sa.NullPool,
+    )
