@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from hashlib import file_digest, sha256
+from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -126,7 +126,13 @@ class PublishedIndex:
         copy = self._copy_of(snapshot)
         with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
             file = Path(unfinished) / copy.name
-            if _download(snapshot, file, connection) != snapshot.digest:
+            query = "SELECT data FROM index_chunks WHERE snapshot_id = %s ORDER BY number"
+            with file.open("w+b") as target, connection.cursor("chunks") as chunks:
+                chunks.itersize = 1  # for an index may be large
+                target.writelines(data for (data,) in chunks.execute(query, [snapshot.snapshot_id]))
+                target.seek(0)
+                digest = file_digest(target, "sha256").digest()
+            if digest != snapshot.digest:
                 raise RetrievalError(
                     f"Snapshot {snapshot.snapshot_id} of the index is not as it was published",
                     hint="Publish it anew: unified-flow index --rebuild FOLDER",
@@ -168,15 +174,3 @@ def withdraw(database: Database, collection: str) -> None:
     """Nothing of the collection is published any more; copies that are searched now stay."""
     query = "DELETE FROM index_snapshots WHERE collection = %(collection)s RETURNING 1"
     database.rows(query, collection=collection)
-
-
-def _download(snapshot: Snapshot, file: Path, connection: Connection) -> bytes:
-    """The SHA-256 of what was written. One chunk at a time, for an index may be large."""
-    query = "SELECT data FROM index_chunks WHERE snapshot_id = %s ORDER BY number"
-    digest = sha256()
-    with file.open("wb") as target, connection.cursor("chunks") as chunks:
-        chunks.itersize = 1
-        for (data,) in chunks.execute(query, [snapshot.snapshot_id]):
-            digest.update(data)
-            target.write(data)
-    return digest.digest()
