@@ -175,12 +175,12 @@ class PostgresLease(ReportingLease):
     streamed: bool = False
     followed: bool = False
     queued: bool = False
-    _waiting: list[tuple[AnyEvent, bytes]] = field(default_factory=list)
+    _waiting: list[AnyEvent] = field(default_factory=list)
     _begins: bool = False  # what waits is the beginning of a run that is to be queued
     _state: Literal["held", "dispatched", "released"] = "held"
 
     async def append(self, event: AnyEvent) -> None:
-        self._waiting.append((event, self._line(event, len(self._waiting))))
+        self._waiting.append(event)
         if isinstance(event, BEGINS) and self.max_queued is not None:
             self._begins = True
         if must_be_durable(event) or ends_run(event):
@@ -189,9 +189,6 @@ class PostgresLease(ReportingLease):
             except DatabaseAwayError:
                 self._waiting.pop()
                 raise
-
-    def _line(self, event: AnyEvent, before: int) -> bytes:
-        return sealed(encode(event), self.lines + before + 1)
 
     async def append_with(
         self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
@@ -211,9 +208,8 @@ class PostgresLease(ReportingLease):
                     result = put()
                 except QueueError as exc:  # others hold the queue, or it was away just now
                     raise DatabaseAwayError(str(exc)) from exc
-                event = event_of(result)
-                self._waiting.append((event, self._line(event, before)))
-                done.append((result, event))
+                done.append((result, event_of(result)))
+                self._waiting.append(done[0][1])
                 self._send(_WRITE)
 
         self._write(work)
@@ -246,14 +242,14 @@ class PostgresLease(ReportingLease):
         query = "SELECT line FROM turn_events WHERE turn_id = %(turn_id)s AND seq = %(seq)s"
         seq = self.lines + len(self._waiting)
         row = self.database.row(query, turn_id=self.turn_id, seq=seq)
-        return bool(row) and row[0] == self._waiting[-1][1]
+        return bool(row == (sealed(encode(self._waiting[-1]), seq),))
 
     def _values(self) -> dict[str, Any]:
-        events = [event for event, _ in self._waiting]
+        events = self._waiting
         return {
             "turn_id": self.turn_id,
             "lines": self.lines,
-            "new": [line for _, line in self._waiting],
+            "new": [sealed(encode(event), n) for n, event in enumerate(events, self.lines + 1)],
             "count": len(events),
             "status": next(filter(None, map(status_after, reversed(events))), None),
             "stops": any(map(ends_run, events)),
@@ -280,7 +276,7 @@ class PostgresLease(ReportingLease):
                 f"{self.max_queued} turns wait for a worker",
                 hint="start more of them: unified-flow worker; the setting is shared.max_queued",
             )
-        message = columns_of(self._waiting[0][0])["message"]
+        message = columns_of(self._waiting[0])["message"]
         try:
             self._write(partial(self._send, _DISPATCH, streamed=streamed, queue=queue_name()))
         except (UniqueViolation, RunLostError) as exc:
