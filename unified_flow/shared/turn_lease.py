@@ -37,7 +37,8 @@ BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
 # In one transaction with the first line. Sent again, for its answer was lost, it finds its own row.
 _NEW = """
-    INSERT INTO turns (turn_id, worker_id) VALUES (%(turn_id)s, %(holder)s)
+    INSERT INTO turns (turn_id, worker_id, message, user_id)
+    VALUES (%(turn_id)s, %(holder)s, %(message)s, %(user_id)s)
     ON CONFLICT (turn_id) DO NOTHING
 """
 # Nothing, if another has the turn, or has added lines.
@@ -49,13 +50,12 @@ _ADD = """
         FROM mine, unnest(%(new)b::bytea[]) WITH ORDINALITY AS given (line, n)
     )
 """
-_NAMES = "message = coalesce(%(message)s, message), user_id = coalesce(%(user_id)s, user_id)"
 # Lines, the status that they leave, and the news of it are one.
 _WRITE = f"""
     WITH mine AS (
         UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
             status = coalesce(%(status)s, status), live = live AND NOT %(stops)s,
-            journal_version = greatest(journal_version, %(version)s), {_NAMES}
+            journal_version = greatest(journal_version, %(version)s)
         WHERE {_MINE} RETURNING turn_id, live, status
     ), {_ADD}
     SELECT pg_notify('{CHANNEL}', turn_id || ' ' || CASE WHEN live THEN '' ELSE status END)
@@ -66,7 +66,7 @@ _DISPATCH = f"""
         UPDATE turns SET lines = %(lines)s + %(count)s, changed_at = clock_timestamp(),
             status = 'queued', live = true, run = run + 1, streamed = %(streamed)s,
             followers = CASE WHEN live THEN followers ELSE 0 END + 1,
-            journal_version = %(version)s, worker_id = NULL, {_NAMES}
+            journal_version = %(version)s, worker_id = NULL
         WHERE {_MINE} AND NOT EXISTS (
             SELECT FROM turns AS same WHERE message = %(message)s AND (live OR status = 'answered')
         )
