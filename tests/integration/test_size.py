@@ -136,6 +136,27 @@ def test_a_fact_is_quoted_where_a_small_model_sees_an_answer(home: Path, docs: P
     assert [citation.quote for citation in turn.citations] == [built]
 
 
+@pytest.mark.parametrize(
+    ("said", "abstained"), [("Clara Voss mended it.", True), ("Two sailors mended it [1].", False)]
+)
+def test_a_fact_in_doubt_takes_a_model_that_reads_the_same_sentence(
+    home: Path, tmp_path: Path, said: str, abstained: bool
+) -> None:
+    """Rules alone would quote it, though nobody mended the lamp."""
+    pages = {
+        "pier": "The pier was built in 1871 by the engineer Clara Voss.",
+        "bees": "A hive holds forty thousand bees. The keeper opens it once a week.",
+        "lamp": "The lamp of the harbour was painted red in 1902 by two sailors.",
+    }
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n")
+    turn, _ = small(home, folder, "Who mended the lamp?", Draft(response=said))
+    assert turn.abstained == abstained
+    assert "Lamp" in (turn.response or "")
+
+
 def test_an_answer_that_calls_itself_none_is_an_answer(home: Path, docs: Path) -> None:
     said = GOOD.model_copy(update={"abstained": True})
     turn, voice = small(home, docs, QUESTION, said)

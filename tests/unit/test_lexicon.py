@@ -154,6 +154,7 @@ def test_english_has_every_alternative_that_patterns_are_made_of() -> None:
         ("Select rows where the name is empty", "thing"),
         ("In 1520, who did Luther write to?", "person"),
         ("Mail to users who never logged in", "thing"),
+        ("What is the last name of the player who scored?", "person"),
     ],
 )
 def test_a_clause_does_not_tell_what_an_english_question_asks_for(question: str, kind: str) -> None:

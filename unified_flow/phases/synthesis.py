@@ -1,9 +1,10 @@
 """Phase 5: say it. Never raw claims, never a generic "couldn't find" in place of an answer.
 
 A language model is shown the passages and cites them by number, which code checks. Before a small
-one is asked, rules decide whether they hold an answer and mark where it stands. A small model sees
-better that there is none, and explains; asked for a fact it often misreads the right passage. So
-rules quote facts, and in place of a draft that is sent back (measured in `benchmarks/README.md`).
+one is asked, rules decide whether they hold an answer and mark where it stands. It explains well,
+and sees that there is no answer; asked for a fact it often misreads the right passage. So rules
+quote facts, and in place of a draft that is sent back. A fact that they find unlikely and that the
+model reads elsewhere is an abstention. `benchmarks/README.md` has what each way was measured at.
 """
 
 from unified_flow.phases.context import PhaseContext
@@ -21,9 +22,11 @@ async def run(turn: Turn, context: PhaseContext) -> Draft:
     from unified_flow.models.embedded.extraction import (
         asks_for_facts,
         found_nothing,
+        is_likely_answered,
         likely_sentences,
+        no_answer,
     )
-    from unified_flow.phases.grounding.citations import cited
+    from unified_flow.phases.grounding.citations import cited, rests_on
 
     if context.by_rules:
         return await context.ask(Draft)
@@ -31,7 +34,11 @@ async def run(turn: Turn, context: PhaseContext) -> Draft:
     marked = likely_sentences(turn.question, turn.sections) if context.is_small else ()
     if marked is None or found_nothing(turn.sections) or (context.is_small and again):
         return await context.ask(Draft, by_rules=True)
-    quoted = context.is_small and asks_for_facts(turn.question, turn.sections)
+    quoted = bool(marked) and asks_for_facts(turn.question, turn.sections)
     draft = await context.ask(Draft, evidence=marked, stream=None if quoted else "response")
     draft = cited(draft, turn.question, turn.sections, context.recipe.head.budgets.get("passages"))
-    return await context.ask(Draft, by_rules=True) if quoted and not draft.abstained else draft
+    if draft.abstained or not quoted:
+        return draft
+    if rests_on(draft, marked[0]) or is_likely_answered(turn.question, turn.sections):
+        return await context.ask(Draft, by_rules=True)
+    return no_answer(turn.question, turn.sections)

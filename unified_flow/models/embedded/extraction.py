@@ -18,7 +18,14 @@ from unified_flow.models.embedded.intents import (
     talk_of,
 )
 from unified_flow.models.embedded.planning import questions_in
-from unified_flow.models.embedded.quotes import LONGEST, MOST, likeliest, one_line, quotes_for
+from unified_flow.models.embedded.quotes import (
+    LONGEST,
+    MOST,
+    likeliest,
+    one_line,
+    probability,
+    quotes_for,
+)
 from unified_flow.models.embedded.sentence_ranking import FACTS, parse_question
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
@@ -28,10 +35,11 @@ from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20
+_LIKELY = 0.5
 
 
 def extract(query: str, sections: Sections) -> Draft:
-    phrases = phrases_of(call_language(query) or language_of(query))
+    phrases = _phrases(query)
     if (talk := talk_of(query)) is not None:
         kind, language = talk
         own = phrases_of(language)
@@ -55,6 +63,10 @@ def extract(query: str, sections: Sections) -> Draft:
     elif asks_for_memories(query):
         answered = answered or [_answer(phrases.nothing_remembered)]
     return _joined(answered) if answered else _abstention(phrases.nothing)
+
+
+def _phrases(query: str) -> Phrases:
+    return phrases_of(call_language(query) or language_of(query))
 
 
 def _memory_answers(sections: Sections) -> bool:
@@ -98,13 +110,19 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     ]
     citations = list({c.quote: c for _, quotes in found for c in quotes}.values())
     if not citations:
-        nearest = _nearest(found_passages(sections.coordinator))
-        lines = [phrases.nearest, *nearest] if nearest else []
-        lines += unread_documents(sections, phrases)
-        return _abstention("\n".join([_nothing(sections, phrases), *lines]))
+        return no_answer(query, sections)
     said = [f"{title_of(each.heading, each.source)}\n\n{each.passage}" for each in citations]
     said += [phrases.nothing_for.format(question=part) for part, quotes in found if not quotes]
     return _answer("\n\n".join(said), citations)
+
+
+def no_answer(query: str, sections: Sections) -> Draft:
+    """That the documents hold none, with what comes nearest."""
+    phrases = _phrases(query)
+    nearest = _nearest(found_passages(sections.coordinator))
+    lines = [phrases.nearest, *nearest] if nearest else []
+    lines += unread_documents(sections, phrases)
+    return _abstention("\n".join([_nothing(sections, phrases), *lines]))
 
 
 def _searches(query: str, sections: Sections) -> Iterator[tuple[str, tuple[Passage, ...], int]]:
@@ -216,6 +234,14 @@ def asks_for_facts(question: str, sections: Sections) -> bool:
         return False
     asked = [parse_question(part) for part, _, _ in _searches(question, sections)]
     return bool(asked) and all(each.kind in FACTS or each.focus for each in asked)
+
+
+def is_likely_answered(question: str, sections: Sections) -> bool:
+    """Whether the documents hold an answer to each part of it more likely than not."""
+    return all(
+        probability(part, passages) >= _LIKELY
+        for part, passages, _ in _searches(question, sections)
+    )
 
 
 def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | None:

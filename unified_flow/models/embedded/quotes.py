@@ -73,6 +73,12 @@ def quotes_for(
     return tuple(quotes)
 
 
+def probability(question: str, passages: tuple[Passage, ...]) -> float:
+    """0..1, that the passages hold an answer."""
+    candidates = _by_passage(_ranked(question, passages))
+    return answerability(candidates[0]) if candidates else 0.0
+
+
 def likeliest(question: str, passages: tuple[Passage, ...]) -> list[str]:
     """The sentences that most probably hold the answer, in whatever passage they stand."""
     return [each.sentence.text for each in _ranked(question, passages)[:MOST]]

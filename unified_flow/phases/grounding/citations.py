@@ -192,6 +192,13 @@ def _placed(citation: Citation, passages: Sequence[Passage]) -> Citation:
     return citation
 
 
+def rests_on(draft: Draft, quote: str) -> bool:
+    """Whether the draft cites this quote, a part of it, or more around it."""
+    wanted = one_line(quote)
+    cited = [one_line(each.quote) for each in draft.citations]
+    return any(each in wanted or wanted in each for each in cited)
+
+
 def supported_sentences(draft: Draft, query: str, sections: Sections) -> list[bool]:
     """For each sentence of the draft's own, whether a passage that it cites has most of its terms;
     what it quotes counts as one that does."""
