@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from functools import cache, partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +23,7 @@ Job = Callable[[], Any]
 IDLE_S = 1.0
 ONE_WAIT_S = 0.5
 QUICK_S = 0.001
+TRIED_AGAIN = 100  # times as late as it has taken
 
 
 async def in_daemon_thread(function: Callable[[], T]) -> T:
@@ -108,7 +109,11 @@ class FewThreads:
 class QuickWork:
     """One kind of work, done at once while that takes less than QUICK_S on average, else by
     `threads`: where several want the interpreter of a busy loop, waiting for it costs more than a
-    search. `expected` is the average before the first, in QUICK_S."""
+    search. `expected` is the average before the first, in QUICK_S.
+
+    What was slow, and was expected to be quick, is tried at once again after a while; the loop
+    waits a hundredth of its time for that at most. By a clock that runs on while a thread waits for
+    the interpreter, a busy service would stay in threads after one hiccup of its disk."""
 
     def __init__(
         self,
@@ -121,23 +126,28 @@ class QuickWork:
         self._threads = threads
         self._clock = clock
         self._averaged = averaged
-        self._average_s = expected * QUICK_S
+        self._average_s = self._expected_s = expected * QUICK_S
+        self._again_at = 0.0
 
     async def run(self, work: Callable[[], T], *, slow: bool = False) -> T:
         """What `work` returns; `slow`: this time it may take longer."""
+        if self._average_s >= QUICK_S > self._expected_s and monotonic() >= self._again_at:
+            self._average_s = self._expected_s
         if self._average_s < QUICK_S and not slow:
-            return self._timed(work)
-        result: T = await self._threads(partial(self._timed, work))
+            return self._timed(work, at_once=True)
+        result: T = await self._threads(partial(self._timed, work, at_once=False))
         return result
 
-    def _timed(self, work: Callable[[], T]) -> T:
+    def _timed(self, work: Callable[[], T], *, at_once: bool) -> T:
         started = self._clock()
         try:
             return work()
         finally:
+            took_s = self._clock() - started
+            if at_once and took_s >= QUICK_S:
+                self._again_at = max(self._again_at, monotonic()) + TRIED_AGAIN * took_s
             # Nothing counts for more than twice as much, so that one hiccup costs no threads.
-            took_s = min(self._clock() - started, 2 * QUICK_S)
-            self._average_s += (took_s - self._average_s) / self._averaged
+            self._average_s += (min(took_s, 2 * QUICK_S) - self._average_s) / self._averaged
 
 
 def _job(function: Callable[[], T]) -> tuple[Future[T], Job]:
