@@ -66,7 +66,7 @@ class PermissionGate:
 
         Raises ConfigError if what was granted cannot be read.
         """
-        free = decide(tool.name, tool.access, allow=self.allow, deny=self.deny)
+        free = self._free(tool)
         strange = self._unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
@@ -87,6 +87,10 @@ class PermissionGate:
             return PermissionDecision("ask", f"it was {given[-1]}, {now}")
         return free
 
+    def _free(self, tool: Tool) -> PermissionDecision:
+        """The decision of the settings, whatever was granted."""
+        return decide(tool.name, tool.access, allow=self.allow, deny=self.deny)
+
     def _unknown_url(
         self, tool: Tool, args: Mapping[str, Any], urls: Collection[str]
     ) -> str | None:
@@ -105,13 +109,12 @@ class PermissionGate:
         for."""
         if self.attended:
             return set()
-        grants = self.grants.all()
-        return {
-            tool.name
-            for tool in tools
-            if tool.name == HUMAN_ASK
-            or (not tool.personal and self.decide(tool, session_id, grants=grants).verdict == "ask")
-        }
+        asked = [tool for tool in tools if not tool.personal and self._free(tool).verdict == "ask"]
+        grants = self.grants.all() if asked else ()
+        unknown = (
+            t.name for t in asked if self.decide(t, session_id, grants=grants).verdict == "ask"
+        )
+        return {HUMAN_ASK, *unknown}
 
     async def admit(
         self,

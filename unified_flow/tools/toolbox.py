@@ -62,6 +62,8 @@ class Toolbox:
         module that cannot be loaded.
         """
         own = self.modules.tools()
+        if not self._servers and own is self._of_modules:
+            return
         wanted = [s for s in self._servers if name is None or name.startswith(f"{s.name}.")]
         found = await asyncio.gather(*(server.tools() for server in wanted))
         served = {server.name: tuple(tools) for server, tools in zip(wanted, found, strict=True)}
