@@ -101,8 +101,8 @@ class _Server(uvicorn.Server):
         # What start-up has made stays: a full collection, which stops every turn for a tenth of a
         # second, need not go through it.
         gc.freeze()
-        # A request makes thousands of objects, and at 700 they would be gone through.
-        gc.set_threshold(10_000)
+        # Fifty turns hold as many objects, which would be gone through again and again.
+        gc.set_threshold(50_000)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)

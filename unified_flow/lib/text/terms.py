@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import snowballstemmer
@@ -167,7 +167,7 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
     hold words such as *Jahr*. In capitals it is a name, unless all of the question is in capitals.
     """
     memory = _memory(language)
-    stops = stop_words("en") | stop_words(asked_in) | stop_words(language)
+    stops = _stop_words_of("en", asked_in, language)
     own = words(compatible_form(text))
     is_in_capitals = len(own) > 1 and all(word.isupper() or not word.isalpha() for word in own)
     found = (
@@ -178,6 +178,11 @@ def query_terms(text: str, language: str, asked_in: str) -> list[str]:
         if is_name or term not in lexicon_of(language).stop_words
     )
     return list(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=128)
+def _stop_words_of(*languages: str) -> frozenset[str]:
+    return frozenset[str]().union(*map(stop_words, languages))
 
 
 def _is_name(word: str) -> bool:
