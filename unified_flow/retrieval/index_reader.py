@@ -193,23 +193,19 @@ class IndexReader:
         found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
         for value, rowid in scored:
-            line, end_line, page, heading, text, checksum, file_id, path = self.connection.execute(
-                "SELECT line, end_line, page, heading, text, checksum, file_id, path "
+            # Of roots within one another the outer one gives the longer path.
+            line, end_line, page, heading, text, checksum, path, shown = self.connection.execute(
+                "SELECT line, end_line, page, heading, text, checksum, path, "
+                "(SELECT shown FROM member WHERE file_id = file.id "
+                f"AND root_id IN ({self.scope.roots}) ORDER BY length(shown) DESC, shown LIMIT 1) "
                 "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
                 (rowid,),
             ).fetchone()
             if text in texts:  # the same passage in a copy of the file
                 continue
             texts.add(verified(text, checksum))
-            shown = printable(os.fsdecode(path))
-            if not self.scope.clash:
-                # Of roots within one another the outer one gives the longer path.
-                shown = self.connection.execute(
-                    "SELECT shown FROM member "
-                    f"WHERE file_id = ? AND root_id IN ({self.scope.roots}) "
-                    "ORDER BY length(shown) DESC, shown LIMIT 1",
-                    (file_id,),
-                ).fetchone()[0]
+            if self.scope.clash:
+                shown = printable(os.fsdecode(path))
             name = f"{shown}\0{line}\0{text}".encode()
             passage = Passage(
                 chunk_id=hashlib.blake2b(name, digest_size=8).hexdigest(),
