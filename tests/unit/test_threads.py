@@ -46,11 +46,12 @@ def test_work_that_was_slow_for_a_moment_is_done_at_once_again(
 
     async def run() -> list[str]:
         nonlocal now_s
-        work = QuickWork(threads, averaged=1, expected=0, clock=clock)
+        work = QuickWork(threads, averaged=2, expected=0, clock=clock)
         where = []
-        for later_s in (0, 0, TRIED_AGAIN / 2, TRIED_AGAIN / 2):
+        for later_s in (0, 0, TRIED_AGAIN / 2, TRIED_AGAIN / 2, 0):
             now_s += later_s
             where.append(await work.run(lambda: "at once"))
         return where
 
-    assert asyncio.run(run()) == ["at once", "in a thread", "in a thread", "at once"]
+    at_once, thread = "at once", "in a thread"
+    assert asyncio.run(run()) == [at_once, thread, thread, at_once, thread]

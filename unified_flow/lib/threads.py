@@ -111,9 +111,9 @@ class QuickWork:
     `threads`: where several want the interpreter of a busy loop, waiting for it costs more than a
     search. `expected` is the average before the first, in QUICK_S.
 
-    What was slow, and was expected to be quick, is tried at once again after a while; the loop
-    waits a hundredth of its time for that at most. By a clock that runs on while a thread waits for
-    the interpreter, a busy service would stay in threads after one hiccup of its disk."""
+    What was expected to be quick and has become slow is tried at once again after a while, at the
+    cost of a hundredth of the loop's time: in a busy service the clock of a thread counts how long
+    that waits for the interpreter, so that it never becomes quick again."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class QuickWork:
     async def run(self, work: Callable[[], T], *, slow: bool = False) -> T:
         """What `work` returns; `slow`: this time it may take longer."""
         if self._average_s >= QUICK_S > self._expected_s and monotonic() >= self._again_at:
-            self._average_s = self._expected_s
+            self._average_s = QUICK_S * (1 - 1 / self._averaged)  # too slow with the next slow one
         if self._average_s < QUICK_S and not slow:
             return self._timed(work, at_once=True)
         result: T = await self._threads(partial(self._timed, work, at_once=False))
@@ -144,10 +144,10 @@ class QuickWork:
             return work()
         finally:
             took_s = self._clock() - started
-            if at_once and took_s >= QUICK_S:
-                self._again_at = max(self._again_at, monotonic()) + TRIED_AGAIN * took_s
             # Nothing counts for more than twice as much, so that one hiccup costs no threads.
             self._average_s += (min(took_s, 2 * QUICK_S) - self._average_s) / self._averaged
+            if at_once and self._average_s >= QUICK_S:
+                self._again_at = monotonic() + TRIED_AGAIN * took_s
 
 
 def _job(function: Callable[[], T]) -> tuple[Future[T], Job]:

@@ -66,7 +66,7 @@ class PermissionGate:
 
         Raises ConfigError if what was granted cannot be read.
         """
-        free = self._free(tool)
+        free = self._by_settings(tool)
         strange = self._unknown_url(tool, args or {}, urls)
         if free.verdict == "denied" or (free.verdict == "allowed" and strange is None):
             return free
@@ -87,7 +87,7 @@ class PermissionGate:
             return PermissionDecision("ask", f"it was {given[-1]}, {now}")
         return free
 
-    def _free(self, tool: Tool) -> PermissionDecision:
+    def _by_settings(self, tool: Tool) -> PermissionDecision:
         """The decision of the settings, whatever was granted."""
         return decide(tool.name, tool.access, allow=self.allow, deny=self.deny)
 
@@ -105,16 +105,16 @@ class PermissionGate:
         return _matching(name, self.deny) is not None
 
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
-        """The tools that nobody will allow or answer now. What is remembered, the question may ask
-        for."""
+        """The names of the tools that nobody will allow or answer now. What is remembered, the
+        question may ask for."""
         if self.attended:
             return set()
-        asked = [tool for tool in tools if not tool.personal and self._free(tool).verdict == "ask"]
-        grants = self.grants.all() if asked else ()
-        unknown = (
+        asked = [t for t in tools if not t.personal and self._by_settings(t).verdict == "ask"]
+        grants = self.grants.all() if asked else ()  # reading them takes longer than the rest
+        ungranted = {
             t.name for t in asked if self.decide(t, session_id, grants=grants).verdict == "ask"
-        )
-        return {HUMAN_ASK, *unknown}
+        }
+        return ungranted | {HUMAN_ASK}
 
     async def admit(
         self,

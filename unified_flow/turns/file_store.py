@@ -51,7 +51,6 @@ class FileTurnStore(TurnStore):
         self._threads = FewThreads(WRITERS, "journal")
         self._writes = QuickWork(self._on_disk, averaged=WRITES_AVERAGED, expected=2)
         self._beginnings = QuickWork(self._on_disk, averaged=BEGINNINGS_AVERAGED, expected=0)
-        self._removals = QuickWork(self._on_disk, averaged=BEGINNINGS_AVERAGED, expected=2)
         self._discarded: list[Path] = []
         self._discarding: asyncio.Future[None] | None = None
 
@@ -245,7 +244,7 @@ class FileTurnStore(TurnStore):
 
         while self._discarded:
             folders, self._discarded = self._discarded, []
-            await self._removals.run(partial(delete, *folders))
+            await self._threads.run(partial(delete, *folders))
 
     async def aclose(self) -> None:
         if self._discarding is not None and not self._discarding.done():
