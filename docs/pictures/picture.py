@@ -35,7 +35,7 @@ PHASES = (
 )
 FAILURES: tuple[tuple[str, str, str, str | None, str, str, int], ...] = (
     ("JSONDecodeError", "Expecting ',' delimiter", "planner", None, "critical", "ros", 4),
-    ("ConnectError", "All connection attempts failed", "reflection", None, "critical", "ci", 9),
+    ("ConnectError", "Connection refused", "reflection", None, "critical", "ci", 9),
     ("PermissionError", "/srv/private is outside the roots", "coordinator", "file.read", "high",
      "ros", 21),
     ("RetrievalError", "the index is older than its documents", "context_gatherer", "doc.search",

@@ -2,7 +2,7 @@
 
 A request has a key, one deadline and a bounded reply. Nothing is retried. Errors are httpx's own,
 so that code that sorts errors by type need not know this module; they say which server was asked
-for what ("All connection attempts failed" helps nobody who has two), why it refused and what to do.
+for what ("Connection refused" helps nobody who has two), why it refused and what to do.
 A refusal (any status but 2xx) carries the server's own words, bounded and without the key; the
 attached response keeps the few headers that a policy or a person needs (Retry-After, the request
 id).

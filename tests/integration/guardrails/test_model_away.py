@@ -62,15 +62,19 @@ def test_a_model_that_is_down_for_all_three_ends_in_silence(
     assert turn.response is None
     assert (turn.should_respond, turn.retry_count) == (False, 3)
     assert turn.error_message is not None
-    assert turn.error_message.startswith("LLM_ERROR: All connection attempts failed")
+    assert turn.error_message.startswith("LLM_ERROR: Connection refused")
     assert waits.seconds == [2.0, 4.0]
     said = lines(caplog)
     assert [line.split(" failed")[0] for line in said[:2]] == [
         "[LLM RETRY] Attempt 1/3",
         "[LLM RETRY] Attempt 2/3",
     ]
-    assert said[2].startswith("[LLM ERROR] Max retries (3) reached for user abc123: All conn")
-    assert said[3].startswith("[SILENT FAILURE] LLM error for user abc123: LLM_ERROR: All conn")
+    assert said[2].startswith(
+        "[LLM ERROR] Max retries (3) reached for user abc123: Connection refused"
+    )
+    assert said[3].startswith(
+        "[SILENT FAILURE] LLM error for user abc123: LLM_ERROR: Connection refused"
+    )
     [entry] = open_entries(home)
     assert (entry["phase"], entry["error_type"]) == (started_phases(home)[-1], "ConnectError")
     [decision] = decided(rules)

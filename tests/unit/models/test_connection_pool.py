@@ -143,6 +143,39 @@ def test_a_connection_that_broke_is_not_used_again(model_server: ModelServer) ->
     assert len(PORTS) == 3
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_call_that_is_cancelled_or_closed_ends(closed: bool) -> None:
+    """Neither hangs, nor leaves its connection open."""
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await reader.read()
+        writer.close()
+        left.set()
+
+    async def run() -> None:
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        transport = new_transport(url)
+        calling = asyncio.ensure_future(
+            transport.handle_async_request(httpx.Request("GET", url, content=b""))
+        )
+        await asked.wait()
+        if closed:
+            await transport.aclose()
+        else:
+            calling.cancel()
+        with pytest.raises((httpx.TransportError, asyncio.CancelledError)):
+            async with asyncio.timeout(30):
+                await calling
+        async with server, asyncio.timeout(30):
+            await left.wait()
+
+    asyncio.run(run())
+
+
 def test_a_reply_that_is_compressed_without_being_asked_to_is_read(
     model_server: ModelServer,
 ) -> None:

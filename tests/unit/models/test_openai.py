@@ -206,7 +206,7 @@ def test_connection_refused_names_the_model_and_its_address() -> None:
     url = serve.refused_url()
     with pytest.raises(httpx.ConnectError) as caught:
         ask(url)
-    assert str(caught.value) == f"All connection attempts failed (asked test-model at {url})"
+    assert str(caught.value) == f"Connection refused (asked test-model at {url})"
     assert "Start the model server" in vars(caught.value)["hint"]
 
 
