@@ -12,7 +12,6 @@ import pytest
 
 import unified_flow
 from unified_flow.lib.text.lexicon import Lexicon, languages, lexicon_of, read_lexicon
-from unified_flow.models.embedded.sentence_ranking import parse_question
 
 GERMAN = r"""
 stop_words = "der die das ein eine und in an auf von zu mit ist war wurde wird wer wann es er sie"
@@ -141,21 +140,3 @@ def test_every_language_asks_answers_and_speaks(language: str) -> None:
 def test_english_has_every_alternative_that_patterns_are_made_of() -> None:
     made_of = {name for name, field in Lexicon.model_fields.items() if field.default == ""}
     assert {name for name in made_of if not getattr(lexicon_of("en"), name)} == set()
-
-
-@pytest.mark.parametrize(
-    ("question", "kind"),
-    [
-        ("When was the pier built?", "time"),
-        ("The pier was built when?", "time"),
-        ("How do I name the column when receiving AmbiguousForeignKeysError?", "manner"),
-        ("A read times out when using a proxy", "thing"),
-        ("Where is the index?", "place"),
-        ("Select rows where the name is empty", "thing"),
-        ("In 1520, who did Luther write to?", "person"),
-        ("Mail to users who never logged in", "thing"),
-        ("What is the last name of the player who scored?", "person"),
-    ],
-)
-def test_a_clause_does_not_tell_what_an_english_question_asks_for(question: str, kind: str) -> None:
-    assert parse_question(question).kind == kind

@@ -1,10 +1,10 @@
 """Phase 5: say it. Never raw claims, never a generic "couldn't find" in place of an answer.
 
 A language model is shown the passages and cites them by number, which code checks. Before a small
-one is asked, rules decide whether they hold an answer and mark where it stands. It explains well,
-and sees that there is no answer; asked for a fact it often misreads the right passage. So rules
-quote facts, and in place of a draft that is sent back. A fact that they find unlikely and that the
-model reads elsewhere is an abstention. `benchmarks/README.md` has what each way was measured at.
+one is asked, rules decide whether the passages hold an answer and mark where it stands. It explains
+well, and sees that there is no answer; asked for a fact it often misreads the right passage. So
+rules quote facts, and in place of a draft that is sent back. A fact that they find unlikely and
+that the model reads elsewhere is an abstention (measured in `benchmarks/README.md`).
 """
 
 from unified_flow.phases.context import PhaseContext

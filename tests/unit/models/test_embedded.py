@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from unified_flow.errors import ConfigError
 from unified_flow.models import ModelCall
 from unified_flow.models.embedded.model import EmbeddedModel
+from unified_flow.models.embedded.sentence_ranking import parse_question
 from unified_flow.retrieval.documents import Documents
 from unified_flow.retrieval.index import Index
 from unified_flow.tools.builtin.doc_search import doc_search
@@ -331,3 +332,28 @@ def test_a_search_tool_is_enough() -> None:
     )  # fmt: skip
     requests = Plan.model_validate_json(plan.text).tool_requests
     assert [request.tool for request in requests] == ["doc.search"]
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("When was the pier built?", "time"),
+        ("The pier was built when?", "time"),
+        ("How do I name the column when receiving AmbiguousForeignKeysError?", "manner"),
+        ("A read times out when using a proxy", "thing"),
+        ("Where is the index?", "place"),
+        ("Select rows where the name is empty", "thing"),
+        ("In 1520, who did Luther write to?", "person"),
+        ("Mail to users who never logged in", "thing"),
+        ("What is the last name of the player who scored?", "person"),
+        ("Can you tell me when the pier was built?", "time"),
+        ("When exactly was it built?", "time"),
+        ("When's the next release?", "time"),
+        ("Do you know who built the pier?", "person"),
+        ("Where's the log file?", "place"),
+        ("Where on disk is the queue kept?", "place"),
+        ("I want to know where the index is stored", "place"),
+    ],
+)
+def test_a_clause_does_not_tell_what_an_english_question_asks_for(question: str, kind: str) -> None:
+    assert parse_question(question).kind == kind

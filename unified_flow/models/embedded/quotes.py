@@ -45,7 +45,7 @@ _TITLED = 10.0
 _AGREES = 0.6  # from where on a heading counts
 
 
-@lru_cache(maxsize=32)  # asked again after a small model
+@lru_cache(maxsize=32)  # the same question comes again once a small model has answered
 def quotes_for(
     question: str,
     passages: tuple[Passage, ...],

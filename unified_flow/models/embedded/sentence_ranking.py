@@ -35,7 +35,8 @@ ANSWERABLE: dict[str, float] = _WEIGHTS["answerable"]
 # The least probability of an answer. Chosen so that an unanswerable question is refused
 # seven times in eight, and an answerable one three times in a hundred.
 ENOUGH = 0.2
-FACTS = frozenset({"person", "time", "place", "number"})  # kinds of answers
+# Kinds of answers: those that are a word or two, and those that are known by their form.
+FACTS = frozenset({"person", "time", "place", "number"})
 _TOLD_BY_FORM = ("time", "number")
 _KIN_COUNTS = 0.8  # of a match
 _KIN_NEARBY = 0.7

@@ -96,10 +96,10 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
 
 
 def _abstains(draft: Draft, marked: _Marked) -> bool:
-    """A model's own word counts, unless it cites; so do words that say that the sources do not say,
-    if they open the response and nothing else is cited."""
-    response = MARK.sub("", draft.response)
-    refuses = [is_refusal(response[start:end]) for start, end in sentences(response)]
+    """Whether the response only says that the sources do not say, also with a mark; or it opens so,
+    or the model says that it abstains, and nothing is cited."""
+    said = [draft.response[start:end] for start, end in sentences(draft.response)]
+    refuses = [is_refusal(each) for each in said if not MARK.fullmatch(each)] or [False]
     if all(refuses):
         return True
     return (draft.abstained and not marked.citations) or (
