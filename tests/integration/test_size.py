@@ -136,6 +136,12 @@ def test_a_fact_is_quoted_where_a_small_model_sees_an_answer(home: Path, docs: P
     assert [citation.quote for citation in turn.citations] == [built]
 
 
+@pytest.mark.parametrize("question", ["What happens to a topic?", "When should I use a topic?"])
+def test_an_explanation_is_in_a_small_models_words(home: Path, docs: Path, question: str) -> None:
+    turn, _ = small(home, docs, question, GOOD)
+    assert turn.response == GOOD.response
+
+
 @pytest.mark.parametrize(
     ("said", "abstained"), [("Clara Voss mended it.", True), ("Two sailors mended it [1].", False)]
 )
@@ -181,6 +187,9 @@ def test_words_that_say_that_nothing_is_said_are_an_abstention(home: Path, docs:
     ("said", "abstained"),
     [
         ("The documents do not state the answer. [1]", True),
+        ("The documents don\N{RIGHT SINGLE QUOTATION MARK}t say. [1]", True),
+        ("Unfortunately, the passages do not mention this [1].", True),
+        ("There is no information about this in the documents [1].", True),
         ("The documents state that a topic is a named bus [1], but do not mention why.", False),
         ("The passage says a topic is a bus [1], but it does not say why.", False),
     ],

@@ -110,6 +110,7 @@ class Lexicon(_Table):
     asks: dict[AnswerKind, Pattern] = {}
     which: Alternatives = ""
     nouns: dict[AnswerKind, Alternatives] = {}
+    explanation: Pattern = _NOTHING  # that an explanation is asked for, though like a fact
     compound: Pattern = _NOTHING  # where one question ends and another begins
     # Question words and particles inside a run without spaces; elsewhere stop words do.
     unsaid: Pattern = _NOTHING

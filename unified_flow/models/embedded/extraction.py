@@ -233,7 +233,10 @@ def asks_for_facts(question: str, sections: Sections) -> bool:
     if any(result.tool not in SEARCHES for result in sections.coordinator):
         return False
     asked = [parse_question(part) for part, _, _ in _searches(question, sections)]
-    return bool(asked) and all(each.kind in FACTS or each.focus for each in asked)
+    return bool(asked) and all(
+        (each.kind in FACTS or each.focus) and not each.lexicon.explanation.search(each.text)
+        for each in asked
+    )
 
 
 def is_likely_answered(question: str, sections: Sections) -> bool:

@@ -98,13 +98,21 @@ def cited(draft: Draft, query: str, sections: Sections, budget: int | None = Non
 def _abstains(draft: Draft, marked: _Marked) -> bool:
     """Whether the response only says that the sources do not say, also with a mark; or it opens so,
     or the model says that it abstains, and nothing is cited."""
-    said = [draft.response[start:end] for start, end in sentences(draft.response)]
-    refuses = [is_refusal(each) for each in said if not MARK.fullmatch(each)] or [False]
+    spans = sentences(draft.response)
+    said = [_without_last_mark(draft.response[start:end]) for start, end in spans]
+    refuses = [is_refusal(each) for each in said if each] or [False]
     if all(refuses):
         return True
     return (draft.abstained and not marked.citations) or (
         refuses[0] and (draft.abstained or not marked.citations)
     )
+
+
+def _without_last_mark(sentence: str) -> str:
+    marks = list(MARK.finditer(sentence))
+    if marks and not re.search(r"\w", sentence[marks[-1].end() :]):
+        return sentence[: marks[-1].start()]
+    return sentence
 
 
 def _holds(
