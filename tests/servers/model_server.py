@@ -125,8 +125,9 @@ def cut_body(
     return run
 
 
-def stream(content: str, done: bool = True) -> Behaviour:
-    """An event stream, though nobody asked for one; without `done` it has no end."""
+def stream(content: str, done: bool = True, held: threading.Event | None = None) -> Behaviour:
+    """An event stream, though nobody asked for one; without `done` it has no end. After its first
+    part it waits for `held`."""
 
     def run(c: Connection) -> None:
         c.head(200, {"Content-Type": "text/event-stream", "Connection": "close"})
@@ -134,6 +135,8 @@ def stream(content: str, done: bool = True) -> Behaviour:
         for at in range(0, len(content), size):
             delta = {"choices": [{"index": 0, "delta": {"content": content[at : at + size]}}]}
             c.send(b"data: " + json.dumps(delta).encode() + b"\n\n")
+            if held is not None:
+                held.wait(60)
         if done:
             end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
             c.send(b"data: " + json.dumps(end).encode() + b"\n\ndata: [DONE]\n\n")

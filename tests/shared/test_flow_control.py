@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import queue
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -219,7 +220,8 @@ def test_text_is_seen_where_the_question_was_asked(
     threads: ThreadPoolExecutor,
     database: Database,
 ) -> None:
-    model_server.script = script(synthesis=stream(DRAFT.model_dump_json()))
+    shown = threading.Event()
+    model_server.script = script(synthesis=[DRAFT, stream(DRAFT.model_dump_json(), held=shown)])
     start_worker()
     ask(threads, client).result(LIMIT_S)
     seen: list[Observed] = []
@@ -229,6 +231,8 @@ def test_text_is_seen_where_the_question_was_asked(
             for words in ("of another program", "2 text {", "2 text [1, -1, null]", "2 text []"):
                 database.row("SELECT pg_notify(%(at)s, %(words)s)", at=CHANNEL, words=words)
         seen.append(event)
+        if isinstance(event, TextArrived):
+            shown.set()
 
     turn = ask(threads, client, observer=observe).result(LIMIT_S)
     assert turn.response == DRAFT.response

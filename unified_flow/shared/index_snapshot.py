@@ -61,7 +61,7 @@ class PublishedIndex:
 
     def current(self) -> Snapshot:
         """The newest. Raises RetrievalError if nothing is published."""
-        return self._known(self.newest())
+        return self._required(self.newest())
 
     def publish(self, index: Path) -> Snapshot | None:
         """The state of the file `index`, for all workers; None if that is published already.
@@ -88,7 +88,7 @@ class PublishedIndex:
             " VALUES (%s, %s, %s, %s, %s)",
             (self.collection, self.version, digest, file.stat().st_size, socket.gethostname()),
         )
-        snapshot = self._known(self._newest(connection))
+        snapshot = self._required(self._newest(connection))
         with file.open("rb") as source:
             for number, data in enumerate(iter(partial(source.read, CHUNK_BYTES), b"")):
                 connection.execute(
@@ -122,7 +122,7 @@ class PublishedIndex:
 
     def _fetch(self, connection: Connection) -> Path:
         at_one_moment(connection)  # the one that was the newest may be gone with all its chunks
-        snapshot = self._known(self._newest(connection))
+        snapshot = self._required(self._newest(connection))
         copy = self._copy_of(snapshot)
         with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:
             file = Path(unfinished) / copy.name
@@ -147,7 +147,7 @@ class PublishedIndex:
             old.unlink(missing_ok=True)
         return copy
 
-    def _known(self, snapshot: Snapshot | None) -> Snapshot:
+    def _required(self, snapshot: Snapshot | None) -> Snapshot:
         if snapshot is None:
             raise RetrievalError(
                 f"No index of the collection {self.collection!r} is published for this version",

@@ -20,7 +20,7 @@ from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 T = TypeVar("T")
 Tokens = list[str]
 
-K1, B = 1.2, 0.75
+_K1, _B = 1.2, 0.75
 _LEAST_WEIGHT = 1e-6  # of a phrase that stands in half of the texts or more
 
 
@@ -76,7 +76,7 @@ def _search(
     sums = "SELECT count(*), sum(length)::float / count(*) FROM session_turns"
     texts, average = connection.execute(sums).fetchone() or (0, 0.0)
     weights = [
-        _weight(connection, phrase, texts) if any(found) else 0.0
+        _weight_of(_holding(connection, phrase), texts) if any(found) else 0.0
         for phrase, *found in zip(phrases, *times, strict=True)
     ]
     found = sorted(
@@ -90,23 +90,29 @@ def _search(
     ]
 
 
-def _weight(connection: Connection, phrase: Tokens, texts: int) -> float:
-    """By how many turns of all sessions hold the phrase, which has been found."""
+def _holding(connection: Connection, phrase: Tokens) -> int:
+    """How many turns of all sessions hold the phrase."""
     sql = (
         "SELECT count(*) FROM session_turns WHERE tokens @> %s"
         " AND (%s OR strpos(' ' || array_to_string(tokens, ' ') || ' ', %s) > 0)"
     )
     whole = f" {' '.join(phrase)} "
     ((n,),) = connection.execute(sql, [phrase, len(phrase) == 1, whole])
-    inverse = math.log((texts - n + 0.5) / (n + 0.5))
+    return int(n)
+
+
+def _weight_of(held_by: int, texts: int) -> float:
+    """The weight of a phrase that `held_by` of all texts hold."""
+    inverse = math.log((texts - held_by + 0.5) / (held_by + 0.5))
     return inverse if inverse > 0 else _LEAST_WEIGHT
 
 
 def _score(length: int, average: float, times: Sequence[int], weights: Sequence[float]) -> float:
-    """Of a text with so many tokens, that holds each phrase so often. Greater is better."""
-    norm = K1 * (1 - B + B * length / average)
+    """The score of a text, by its tokens, those of an average one, how often it holds each phrase,
+    and what these weigh. Greater is better."""
+    norm = _K1 * (1 - _B + _B * length / average)
     return sum(
-        weight * each * (K1 + 1) / (each + norm)
+        weight * each * (_K1 + 1) / (each + norm)
         for each, weight in zip(times, weights, strict=True)
     )
 

@@ -92,7 +92,8 @@ def digest_of(message: str) -> str:
 
 
 def columns_of(event: AnyEvent) -> dict[str, str | None]:
-    """Of a turn that begins so; `message` is the same for one delivered again."""
+    """The columns of a turn that begins with this event; a message that is delivered again has the
+    same `message`."""
     if not isinstance(event, TurnStarted):
         return {"message": None, "user_id": None}
     message = (event.session_id, event.request_id, event.user_id, event.question)

@@ -62,12 +62,19 @@ class PostgresTurnStore(TurnStore):
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also a turn that no worker has yet: it is taken from the queue."""
-        if not await self._is(f"live AND NOT {_QUEUED}", turn_id):
+        with_workers = BlockingIOError(11, "it is with the workers", self.place(turn_id))
+        if await self._is(f"live AND NOT {_QUEUED}", turn_id):
+            raise with_workers
+        try:
             lease = await self._lease(turn_id, LETS_GO_S)
-            if not lease.live or lease.queued:
-                return lease
-            await lease.release()
-        raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
+        except BlockingIOError:
+            if await self._is(f"live AND NOT {_QUEUED}", turn_id):  # a worker has taken it since
+                raise with_workers from None
+            raise
+        if not lease.live or lease.queued:
+            return lease
+        await lease.release()
+        raise with_workers
 
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if

@@ -187,10 +187,10 @@ def _is_cancellation(record: logging.LogRecord) -> bool:
 
 
 def requeue(database: Database, workers: Collection[str]) -> None:
-    """Give the runs of workers that are gone to others, in the queue that the turn is in now, for
-    the worker may have been of a newer version; one that was cancelled, too, if it is live, for the
-    worker has not noticed. Of those of this process, what has not begun: DBOS forgets a run if the
-    database goes away just after it was taken."""
+    """Queue the runs of workers that are gone again, each in the queue of its turn's journal
+    version. A cancelled run counts if it is live still: its worker has not noticed. Of this process
+    only runs that have not begun: DBOS forgets one if the database goes away just after it was
+    taken."""
     from dbos import DBOS
     from dbos._dbos import _get_dbos_instance
 
