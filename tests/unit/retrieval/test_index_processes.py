@@ -74,10 +74,11 @@ def test_killed_in_the_middle_the_old_index_stays_whole(tmp_path: Path) -> None:
 def test_killed_while_it_is_made_it_is_made_by_the_next(tmp_path: Path) -> None:
     docs, folder = tmp_path / "docs", tmp_path / "index"
     write(docs, 20, "Let the dough rest.")
-    with start(folder, docs, 10) as child:
+    with start(folder, docs, 10, "wait") as child:
         assert child.stdout is not None
-        child.stdout.readline()
+        assert child.stdout.readline() == "1\n"
         child.kill()
+    assert child.returncode == -signal.SIGKILL
 
     with Index.open(folder) as index:
         assert index.update([docs]).added == 20
