@@ -18,7 +18,7 @@ import select
 import socket
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from typing import Any
 from urllib.request import getproxies
@@ -134,58 +134,68 @@ class _Sockets(httpcore.AsyncNetworkBackend):
 
     async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> _SocketStream:
         """Raises ConnectError, of the last address of the host."""
-        loop = asyncio.get_running_loop()
         try:
-            addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
         except socket.gaierror as exc:
             raise httpcore.ConnectError(exc.strerror) from exc
         failed = OSError()
         for family, kind, protocol, _name, address in addresses:
-            connected = socket.socket(family, kind, protocol)
-            connected.setblocking(False)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
-                await loop.sock_connect(connected, address)
+                return _SocketStream(await _connected(family, kind, protocol, address))
             except OSError as exc:
-                connected.close()
                 failed = exc
-            except asyncio.CancelledError:
-                connected.close()
-                raise
-            else:
-                return _SocketStream(connected)
         raise httpcore.ConnectError(os.strerror(failed.errno or 0)) from failed
+
+
+async def _connected(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
+    """Raises OSError."""
+    connected = socket.socket(family, kind, protocol)
+    try:
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(connected, address)
+    except BaseException:
+        connected.close()
+        raise
+    return connected
 
 
 class _SocketStream(httpcore.AsyncNetworkStream):
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._loop = asyncio.get_running_loop()
-        self._reading = self._closed = False
+        self._in_use = self._closed = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        self._reading = True
-        try:
+        with self._used(httpcore.ReadError):
             return await self._loop.sock_recv(self._socket, max_bytes)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        with self._used(httpcore.WriteError):
+            await self._loop.sock_sendall(self._socket, buffer)
+
+    @contextmanager
+    def _used(self, error: type[httpcore.NetworkError]) -> Iterator[None]:
+        self._in_use = True
+        try:
+            yield
         except OSError as exc:
-            raise httpcore.ReadError(str(exc)) from exc
+            raise error(str(exc)) from exc
         finally:
-            self._reading = False
+            self._in_use = False
             if self._closed:
                 self._socket.close()
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        try:
-            await self._loop.sock_sendall(self._socket, buffer)
-        except OSError as exc:
-            raise httpcore.WriteError(str(exc)) from exc
-
     async def aclose(self) -> None:
         self._closed = True
-        if self._reading:  # which this ends; the loop does not notice that a socket is closed
-            self._socket.shutdown(socket.SHUT_RDWR)
-        else:
+        if not self._in_use:
             self._socket.close()
+            return
+        # The loop notices no closed socket, but this, which ends the use.
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def get_extra_info(self, info: str) -> Any:
         if info != "is_readable":
