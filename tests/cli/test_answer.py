@@ -8,7 +8,7 @@ import pytest
 
 from unified_flow.cli import answer
 from unified_flow.config.tool_names import DOC_SEARCH
-from unified_flow.turns.passage import title_of
+from unified_flow.turns.passage import Passage, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
 from unified_flow.turns.turn import Turn
@@ -102,3 +102,29 @@ def test_what_the_response_does_not_name_is_listed(capsys: pytest.CaptureFixture
     answer.show_answer(answered("Turn it on first.", CITED))
     shown = capsys.readouterr().out
     assert "Turn it on first.\n\nSources:\n  docs/robots.md:5  Robots > Starting\n" in shown
+
+
+def test_sections_that_come_near_are_named_below_the_passages(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = [("Robots > Starting", 5, 0.7), ("Robots > Stopping", 30, 0.6), ("Songs", 90, 0.3)]
+    passages = [
+        Passage(
+            chunk_id=str(line),
+            path="docs/robots.md",
+            line=line,
+            end_line=line + 9,
+            heading=heading,
+            text="…",
+            score=score,
+        ).model_dump()
+        for heading, line, score in found
+    ]
+    result = {"query": "q", "passages": passages}
+    search = ToolResult(tool=DOC_SEARCH, success=True, result=result)
+    draft = Draft(response=RESPONSE, citations=[CITED])
+    sections = Sections(coordinator=(search,), synthesis=draft)
+    answer.show_answer(Turn(status="answered", sections=sections))
+    assert capsys.readouterr().out == (
+        f"{RESPONSE}\n\nSee also:\n- Robots > Stopping (docs/robots.md:30)\n"
+    )

@@ -14,8 +14,10 @@ from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.terminal import on_terminal, wrapped
 from unified_flow.lib.blocks import Block, blocks, without_fences
 from unified_flow.turns.passage import (
+    Passage,
     citation_for_asker,
     path_of,
+    retrieved_passages,
     searches,
     title_of,
     unread_in,
@@ -26,10 +28,13 @@ from unified_flow.turns.turn import Turn
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
 _MARGIN = "    "
 _PROSE = 40  # characters of a line, on average; shorter ones are broken on purpose
+_FURTHER = 5  # sections named after those that are quoted
+_NEAR = 0.5  # of the best passage's score, for one of them
 
 
 def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
-    """The response, the passages that it quotes laid out; then the citations that it does not name.
+    """The response, the passages that it quotes laid out; then the citations that it does not name,
+    or the sections that come next.
 
     `roots` are the documents' roots, which places are relative to.
     """
@@ -54,6 +59,22 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
             heading = f"  {one_line(citation.heading)}" if citation.heading else ""
             say(f"  {clickable(citation.source, roots)}{heading}")
             say(wrapped(f"  “{one_line(citation.quote)}”"))
+    elif len(left) < len(turn.citations) and (further := _further(turn)):
+        say("See also:")
+        for each in further:
+            place = clickable(each.source(), roots)
+            say(wrapped(f"- {title_of(one_line(each.heading), place)}"))
+
+
+def _further(turn: Turn) -> list[Passage]:
+    """What was found beside the sections that are quoted, a passage of each section."""
+    quoted = {(path_of(each.source), each.heading) for each in turn.citations}
+    found: dict[tuple[str, str], Passage] = {}
+    for each in retrieved_passages(turn):
+        found.setdefault((each.path, each.heading), each)
+    near = _NEAR * max((each.score for each in found.values()), default=0.0)
+    others = [each for key, each in found.items() if key not in quoted and each.score >= near]
+    return others[:_FURTHER]
 
 
 def _show_passage(citation: Citation, roots: Sequence[Path]) -> None:

@@ -189,10 +189,11 @@ class IndexReader:
         return score(question, chunk, self.corpus, self._weight)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
-        """Passages with the ids of their chunks; a text that was there already is left out."""
+        """Passages with the ids of their chunks; a text that was there already is left out. Of
+        several, the last is the one in which the section of the best one goes on."""
         found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
-        for value, rowid in scored:
+        for value, rowid in self._with_rest(scored, limit):
             # Of roots within one another the outer one gives the longer path.
             line, end_line, page, heading, text, checksum, path, shown = self.connection.execute(
                 "SELECT line, end_line, page, heading, text, checksum, path, "
@@ -221,6 +222,20 @@ class IndexReader:
             if len(found) == limit:
                 break
         return found
+
+    def _with_rest(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[float, int]]:
+        if not scored or limit < 2:
+            return scored
+        row = self.connection.execute(
+            "SELECT rest.id FROM chunk JOIN chunk AS rest ON rest.id = chunk.id + 1 "
+            "AND rest.file_id = chunk.file_id AND rest.heading = chunk.heading "
+            "AND rest.page IS chunk.page WHERE chunk.id = ?",
+            (scored[0][1],),
+        ).fetchone()
+        if row is None or any(id == row[0] for _, id in scored[:limit]):
+            return scored
+        rest = next((each for each in scored if each[1] == row[0]), (0.0, row[0]))
+        return [*scored[: limit - 1], rest, *scored[limit - 1 :]]
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))

@@ -99,3 +99,23 @@ def test_the_only_section_comes_with_its_example() -> None:
     text = f"To bake a loaf, call the oven.\n\nThe oven listens. For example:\n\n```\n{steps}```"
     (quote,) = quotes_for("How do I bake a loaf?", (found(text),))
     assert quote.passage == text
+
+
+@pytest.mark.parametrize(("line", "goes_on"), [(7, True), (40, False)])
+def test_a_quote_goes_on_where_its_section_does(line: int, *, goes_on: bool) -> None:
+    parts = {4: "A worn rope is mended as follows.", line: "Cut the rope and splice both ends."}
+    passages = tuple(
+        Passage(
+            chunk_id=str(at),
+            path="ropes.md",
+            line=at,
+            end_line=at + 1,
+            heading="Ropes > Mending",
+            text=f"{text}\nIt takes an hour.",
+            score=0.6 if at == 4 else 0.1,
+        )
+        for at, text in parts.items()
+    )
+    first, *_ = quotes_for("How is a worn rope mended?", passages)
+    assert first.source == "ropes.md:4"
+    assert ("splice both ends" in first.passage) == goes_on

@@ -185,6 +185,22 @@ def test_of_a_long_section_with_such_a_heading_its_beginning_is_first(
     assert second.heading == first.heading
 
 
+def test_the_last_passage_is_where_the_section_of_the_first_goes_on(
+    index: Index, docs: Path
+) -> None:
+    waiting = "\n\n".join("Nothing is done here but to wait for hours. " * 9 for _ in range(9))
+    text = f"A poolish ferments overnight.\n\n{waiting}"
+    (docs / "dough.md").write_text(f"# Ferments\n\n{text}\n")
+    for number in range(5):
+        (docs / f"note{number}.md").write_text(f"# Ovens\n\nOven {number} is on overnight.\n")
+    index.update([docs])
+
+    first, *others, last = index.search("Which poolish stays overnight?", limit=5)
+    assert (last.heading, last.line) == (first.heading, first.end_line + 2)
+    assert first.score > others[-1].score > last.score
+    assert len(others) == 3
+
+
 def test_drawings_are_skipped_and_manual_pages_are_read(index: Index, docs: Path) -> None:
     (docs / "oven.svg").write_text("<svg><text>bread</text></svg>")
     (docs / "bake.1").write_text(".TH BAKE 1\n.SH NAME\nbake \\- bread\n")

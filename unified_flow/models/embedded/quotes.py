@@ -36,6 +36,7 @@ INTRODUCES = (":", "\uff1a")  # what follows, also in Chinese
 LONG = 1_400  # characters of the first passage
 ALONE = 2_400  # of one that stays the only one: there is room for its example
 FURTHER = 800  # characters of a passage after the first
+_BLANK = 3  # lines between the passages of a section
 _NEAR = 0.75  # of the first passage's score, for a further one
 _ADDS = 0.6  # for one that adds a word of the question
 # What retrieval and the heading say, against a probability of the sentence: chosen on questions
@@ -63,13 +64,13 @@ def quotes_for(
             break
         if not _is_worth_showing(candidate, shown):
             continue
-        quote = _citation(candidate, FURTHER if quotes else LONG)
+        quote = _citation(candidate, passages, FURTHER if quotes else LONG)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
         quotes.append(quote)
         shown.append(candidate)
     if len(quotes) == 1 and candidates[0].context.question.kind not in FACTS:
-        quotes = [_citation(shown[0], ALONE)]
+        quotes = [_citation(shown[0], passages, ALONE)]
     return tuple(quotes)
 
 
@@ -149,14 +150,23 @@ def _agreement(each: RankedSentence) -> float:
     return 2 * covered * said / (covered + said) if covered and said else 0.0
 
 
-def _citation(candidate: RankedSentence, most: int) -> Citation:
-    """`most` characters of its passage."""
+def _citation(candidate: RankedSentence, passages: Sequence[Passage], most: int) -> Citation:
+    """`most` characters of its passage, and of the one in which its section goes on."""
     excerpt, sentence = candidate.excerpt, candidate.sentence
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
     opens = most > FURTHER and candidate.context.question.kind in FACTS
-    return citation_of(excerpt.passage, first.start, sentence.end, opens=opens, most=most)
+    whole = _with_rest(excerpt.passage, passages)
+    return citation_of(whole, first.start, sentence.end, opens=opens, most=most)
+
+
+def _with_rest(passage: Passage, passages: Sequence[Passage]) -> Passage:
+    for each in passages:
+        lines = each.line - passage.end_line
+        if (each.path, each.heading) == (passage.path, passage.heading) and 0 < lines <= _BLANK:
+            return passage.model_copy(update={"text": passage.text + "\n" * lines + each.text})
+    return passage
 
 
 def citation_of(
