@@ -35,6 +35,7 @@ from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20
+_NEAREST = 5  # sections that an abstention names
 _LIKELY = 0.5
 
 
@@ -158,7 +159,7 @@ def _nearest(passages: Sequence[Passage]) -> list[str]:
     for each in passages:
         title = title_of(each.heading, each.source())
         found.setdefault(each.heading or each.path, f"- {title}")
-    return list(found.values())[:MOST]
+    return list(found.values())[:_NEAREST]
 
 
 def _refused(sections: Sections) -> frozenset[str]:
