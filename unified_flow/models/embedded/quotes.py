@@ -1,8 +1,9 @@
 """The passages that answer a question, verbatim, each with its source and decisive sentence.
 
-A quote is the contiguous text around that sentence that a reader needs to use it: a list with its
-lead-in and its other items, code with the text around it, and a paragraph with what follows as long
-as that is short. Nothing is cut inside a sentence or inside code.
+A section that is short enough is quoted whole. Of another, a quote is the contiguous text around
+that sentence that a reader needs to use it: a list with its lead-in and its other items, code with
+the text around it, and a paragraph with what follows as long as that is short. Nothing is cut
+inside a sentence or inside code.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from unified_flow.turns.results import Citation
 MOST = 3
 LONGEST = 700  # characters of a quote
 INTRODUCES = (":", "\uff1a")  # what follows, also in Chinese
-LONG = 1_400  # characters of the first passage
+LONG = 1_600  # characters of the first passage
 ALONE = 2_400  # of one that stays the only one: there is room for its example
-FURTHER = 800  # characters of a passage after the first
+FURTHER = 1_000  # characters of a passage after the first
 _BLANK = 3  # lines between the passages of a section
 _NEAR = 0.75  # of the first passage's score, for a further one
 _ADDS = 0.6  # for one that adds a word of the question
@@ -203,9 +204,9 @@ def one_line(quote: str) -> str:
 
 
 def around(text: str, start: int, end: int, *, opens: bool = False, most: int) -> str:
-    """What to quote of `text` for the sentence at `start`..`end`: up to `most` characters of what
-    belongs together, and up to half of them of what only stands beside it. If the sentence `opens`
-    the answer, what stands before it is left out."""
+    """What to quote of `text` for the sentence at `start`..`end`: all of it if it has no more than
+    `most` characters; else up to `most` of what belongs together, and up to half of them of what
+    only stands beside it. If the sentence `opens` the answer, what stands before it is left out."""
     parts = [
         Block(start, each.end, each.kind) if opens and each.start < start < each.end else each
         for each in _parts(text, most)
@@ -213,6 +214,8 @@ def around(text: str, start: int, end: int, *, opens: bool = False, most: int) -
     ]
     first = next(n for n, each in enumerate(parts) if each.end > start)
     last = next((n for n, each in enumerate(parts) if each.end >= end), len(parts) - 1)
+    if not opens and parts[-1].end - parts[0].start <= most:
+        first, last = 0, len(parts) - 1
     while (step := _step(text, parts, first, last, most)) is not None:
         first, last = step
     while first and parts[first].kind == "code" and parts[first].end <= start:
