@@ -58,6 +58,8 @@ def _serve(order: dict[str, Any]) -> Any:
         if not _says_how_it_pools(order["path"]):
             params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
         params.n_ubatch = order["context_tokens"]  # a text must fit one batch
+    # Else a small model says the same until its reply is cut. Qwen's 0.5B and 1.5B come with it.
+    params.sampling.penalty_repeat = 1.1
     params.verbosity = 1
     return xllamacpp.Server(params)
 
