@@ -98,7 +98,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         url = request.getfixturevalue("database_url")
         (place / "unified_flow.toml").write_text(f'[shared]\ndatabase_url_env = "{VARIABLE}"\n')
         yield place
-        turns_here(url).close()
+        turns_here(url).database.close()
 
 
 @pytest.fixture

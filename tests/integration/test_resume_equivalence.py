@@ -194,7 +194,7 @@ def run(
         return ended(home, asyncio.run(go()), world), world
     finally:
         if isinstance(world.turns, PostgresTurnStore):
-            world.turns.close()
+            world.turns.database.close()
 
 
 def _turns(home: Path, database: Database | None = None) -> TurnStore:

@@ -48,7 +48,6 @@ def close_stores(home: Path) -> None:
     """What all flows of this process have open in the database of the home."""
     store = turn_store(home)
     assert isinstance(store, PostgresTurnStore)
-    store.close()
     store.database.close()
 
 

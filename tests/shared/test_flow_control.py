@@ -37,6 +37,7 @@ from unified_flow.shared.database import Database
 from unified_flow.shared.notifications import Listener
 from unified_flow.shared.text_relay import TextReceiver, TextSender
 from unified_flow.shared.turn_lease import CHANNEL
+from unified_flow.shared.turn_store import PostgresTurnStore
 from unified_flow.turns.events import Observed, TextArrived
 from unified_flow.turns.turn import Turn
 
@@ -175,16 +176,15 @@ def test_the_same_message_to_two_services_is_one_turn(
     start_worker()
     first = ask(threads, services[0], request_id="r1")
     gate.wait_for_one()
-    with database.connection() as connection:  # as the death of the first service does
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
-            " AND (classid::bigint << 32) >> 48 = 2"
-        )
+    turns = services[0].services.turns
+    assert isinstance(turns, PostgresTurnStore)
+    sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %(name)s"
+    assert database.rows(sql, name=turns.database.program)  # as the death of the first service does
     second = ask(threads, services[1], request_id="r1")
     assert wait_until(database, "SELECT followers = 2 FROM turns WHERE live")
     gate.open.set()
-    turns = [each.result(LIMIT_S) for each in (first, second)]
-    assert {turn.turn_id for turn in turns} == {1}
+    answered = [each.result(LIMIT_S) for each in (first, second)]
+    assert {turn.turn_id for turn in answered} == {1}
     assert model_server.phases.count("synthesis") == 1
 
 

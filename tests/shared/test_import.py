@@ -92,7 +92,6 @@ def test_all_that_a_home_has_is_in_the_database_then(
     lease = wait_for(turns.create())
     assert lease.turn_id == 4
     wait_for(lease.release())
-    turns.close()
 
 
 def test_a_second_time_nothing_is_taken_over(source: Path, shared_home: Path) -> None:

@@ -23,36 +23,28 @@ from unified_flow.turns.store import RunLostError
 
 RESUMED = TurnResumed(phase="planner", runner=RUNNER, by="u", via="cli", config_digest="c")
 DONE = TurnCompleted(status="answered", saved=True, duration_ms=1.0)
-HOLDERS = """
-    SELECT count(pg_terminate_backend(pid)) FROM pg_locks
-    WHERE locktype = 'advisory' AND database = (
-        SELECT oid FROM pg_database WHERE datname = current_database()
-    )
+SESSIONS = """
+    SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity
+    WHERE application_name = %s AND pid != pg_backend_pid()
 """
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def store(database: Database) -> Iterator[PostgresTurnStore]:
-    opened = PostgresTurnStore(database)
-    yield opened
-    opened.close()
+def store(database: Database) -> PostgresTurnStore:
+    return PostgresTurnStore(database)
 
 
 @pytest.fixture
-def asking(database: Database) -> Iterator[PostgresTurnStore]:
-    opened = PostgresTurnStore(database, max_queued=9)
-    yield opened
-    opened.close()
+def asking(database: Database) -> PostgresTurnStore:
+    return PostgresTurnStore(database, max_queued=9)
 
 
 @pytest.fixture
 def other(database: Database) -> Iterator[PostgresTurnStore]:
     elsewhere = Database(database.url, "the database of another process")
-    opened = PostgresTurnStore(elsewhere)
-    yield opened
-    opened.close()
+    yield PostgresTurnStore(elsewhere)
     elsewhere.close()
 
 
@@ -66,7 +58,7 @@ async def written(store: PostgresTurnStore) -> PostgresLease:
 
 def end_sessions(database: Database) -> None:
     with database.connect() as session:
-        assert session.execute(HOLDERS).fetchone() == (1,)
+        assert session.execute(SESSIONS, [database.program]).fetchone() == (True,)
 
 
 async def test_whose_session_ended_goes_on_if_nobody_else_has_the_turn(
@@ -156,12 +148,7 @@ async def test_what_is_put_with_a_line_goes_with_it(
             connection.execute("INSERT INTO texts VALUES ('m', 'm', '')")
         tries.append(None)
         if len(tries) == 1:  # the session ends before the line is written
-            with database.connect() as session:
-                session.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE application_name = %s AND pid != pg_backend_pid()",
-                    [database.program],
-                )
+            end_sessions(database)
         return "put"
 
     result, event = await lease.append_with(put, lambda told: STOPPED)

@@ -61,9 +61,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TurnStore]
         yield InMemoryTurnStore()
     else:
         database = Database(request.getfixturevalue("database_url"), "the database of the test")
-        store = PostgresTurnStore(database)
-        yield store
-        store.close()
+        yield PostgresTurnStore(database)
         database.close()
 
 

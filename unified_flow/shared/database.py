@@ -67,6 +67,11 @@ logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
 _joined: ContextVar[Connection | None] = ContextVar("joined", default=None)
 
+# The processes that live, by `Database.program`: the sessions of a process end with it, or before.
+LIVING = """(
+    SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
+)"""
+
 
 class _KeptConnection(Connection):
     """It ends with the process, or is closed before."""
@@ -90,6 +95,7 @@ class Database:
         self.patience_s = PATIENCE_S
         self._away_since: float | None = None
         self._kept: list[Connection] = []
+        self.held: dict[object, object] = {}  # the names that `hold` has given
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
     def connect(self, name: str = "", kind: type[Connection] = psycopg.Connection) -> Connection:
@@ -185,6 +191,12 @@ class Database:
                 self._away_since = None
                 return done
             sleep(pause_s)
+
+    def hold(self, name: object) -> bool:
+        """Whether the caller has the name now, alone in this process, until it takes it out of
+        `held`."""
+        token = object()
+        return self.held.setdefault(name, token) is token
 
     def close(self) -> None:
         while self._kept:

@@ -17,7 +17,7 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from unified_flow.errors import DatabaseAwayError
-from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.database import LIVING, Connection, Database
 from unified_flow.turns.events import VERSION
 
 logger = logging.getLogger(__name__)
@@ -31,16 +31,14 @@ AGAIN_S = 10.0  # whoever gave the runs of a worker to others may have died over
 FORGOTTEN_S = 3600.0
 TIDY_S = 300.0
 
-_LIVES = """worker_id IN (
-    SELECT application_name FROM pg_stat_activity WHERE datname = current_database()
-)"""
 _SAY = f"""
     WITH said AS (
         INSERT INTO workers (worker_id, run_by, turns, journal_version, draining)
         VALUES (%(worker_id)s, %(run_by)s, %(turns)s, %(version)s, %(draining)s)
         ON CONFLICT (worker_id) DO UPDATE SET seen_at = clock_timestamp(), draining = %(draining)s
     ), gone AS (
-        UPDATE workers SET reaped_at = clock_timestamp() WHERE %(reaps)s AND NOT {_LIVES}
+        UPDATE workers SET reaped_at = clock_timestamp()
+        WHERE %(reaps)s AND worker_id NOT IN {LIVING}
         AND coalesce(reaped_at < clock_timestamp() - make_interval(secs => {AGAIN_S}), true)
         RETURNING worker_id
     )
@@ -52,7 +50,7 @@ _SAY = f"""
          AND seen_at < clock_timestamp() - make_interval(secs => {SILENT_S}))
 """
 _FORGET = f"""
-    DELETE FROM workers WHERE NOT {_LIVES}
+    DELETE FROM workers WHERE worker_id NOT IN {LIVING}
     AND seen_at < clock_timestamp() - make_interval(secs => {FORGOTTEN_S})
 """
 
@@ -133,7 +131,7 @@ def workers_of(database: Database) -> list[dict[str, Any]]:
                 SELECT turn_id FROM turns WHERE live AND turns.worker_id = workers.worker_id
                 ORDER BY turn_id
             ) AS running
-        FROM workers WHERE {_LIVES} ORDER BY started_at
+        FROM workers WHERE worker_id IN {LIVING} ORDER BY started_at
     """
     with database.connection() as connection:
         return connection.cursor(row_factory=dict_row).execute(query.encode()).fetchall()

@@ -1,19 +1,19 @@
 """The right to write a turn in PostgreSQL, and how its lines are written.
 
-Its holder has an advisory lock on the turn, and its name in the turn's row, without which it can
-write nothing: one that was taken for dead, and was frozen, finds another's there.
+Its holder's name is in the turn's row, without which it can write nothing. Whoever has no session
+any more loses the turn to the next who wants it: one that was taken for dead, and was frozen, finds
+another's name there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, LiteralString, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from psycopg.errors import UniqueViolation
 
@@ -21,7 +21,7 @@ from interventions.errors import QueueError
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.errors.turns import PROCESS_DIED
 from unified_flow.lib.threads import to_the_end
-from unified_flow.shared.database import Connection, Database, joining, storable
+from unified_flow.shared.database import Database, joining, storable
 from unified_flow.shared.workflows import ENQUEUE, queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.journal import must_be_durable
@@ -31,7 +31,6 @@ from unified_flow.turns.store import ReportingLease, RunLostError
 T = TypeVar("T")
 P = ParamSpec("P")
 
-TURN_LOCK = 1 << 48  # and the turn's number
 CHANNEL = "turns"
 BEGINS = (TurnStarted, TurnResumed, TurnTakenOver)
 
@@ -123,59 +122,18 @@ def ends_run(event: AnyEvent) -> bool:
     return status_after(event) not in (None, "running")
 
 
-class LockSession:
-    """The advisory locks of a process, all in one session of the database. Once it has ended,
-    others may take them; the next one is taken in another session."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._connection: Connection | None = None
-        self._guard = threading.Lock()
-        self._held: set[int] = set()
-
-    def try_lock(self, key: int) -> bool:
-        """Whether the caller has it now, and nobody else, here or in another session. Raises
-        DatabaseAwayError."""
-        with self._guard:
-            if key in self._held or not self._ask("SELECT pg_try_advisory_lock(%s)", key):
-                return False
-            self._held.add(key)
-            return True
-
-    def unlock(self, key: int) -> None:
-        """The end of the session may have done it already."""
-        with self._guard, suppress(DatabaseAwayError):
-            if key in self._held:
-                self._held.discard(key)
-                self._ask("SELECT pg_advisory_unlock(%s)", key)
-
-    def _ask(self, query: LiteralString, key: int) -> bool:
-        if self._connection is None or self._connection.closed:
-            self._connection = self._database.connect()
-        with self._database.away():
-            return self._connection.execute(query, [key]).fetchone() == (True,)
-
-    def close(self) -> None:
-        with self._guard:
-            if self._connection is not None:
-                self._connection.close()
-
-
 @dataclass(eq=False)
 class PostgresLease(ReportingLease):
-    """`lines` are those in the database; `live`, `run`, `streamed`, `followed` (somebody waits for
-    the answer) and `queued` (no worker has it yet) are how the turn stood."""
+    """`lines` are those in the database; `run`, `streamed` and `followed` (somebody waits for the
+    answer) are how the turn stood."""
 
     turn_id: int
     database: Database
-    locks: LockSession
     max_queued: int | None
     lines: int = 0
-    live: bool = False
     run: int = 0
     streamed: bool = False
     followed: bool = False
-    queued: bool = False
     _waiting: list[AnyEvent] = field(default_factory=list)
     _begins: bool = False  # what waits is the beginning of a run that is to be queued
     _state: Literal["held", "dispatched", "released"] = "held"
@@ -294,8 +252,8 @@ class PostgresLease(ReportingLease):
                 raise QueueFullError(busy, hint="try again once that has ended") from exc
             self.run = row[1]
             return int(row[0])
-        self.let_go()
         self._state, self.run = "dispatched", self.run + 1
+        self.let_go()
         return self.turn_id
 
     async def give_up(self) -> None:
@@ -317,8 +275,7 @@ class PostgresLease(ReportingLease):
             mine = "worker_id = %(holder)s" if self._state == "held" else "NOT live"
             query = f"DELETE FROM turns WHERE turn_id = %(id)s AND {mine} RETURNING 1"
             await in_thread(self.database.row, query, id=self.turn_id, holder=self.database.program)
-            if self._state == "held":
-                await in_thread(self.let_go)
+            await in_thread(self.let_go)
 
     async def release(self) -> None:
         if self._state != "held":
@@ -330,9 +287,17 @@ class PostgresLease(ReportingLease):
             await in_thread(self.let_go)
 
     def let_go(self) -> None:
+        """While the database is away this process alone knows of it, until it ends."""
         self.drop()
-        self._state = "released"
-        self.locks.unlock(TURN_LOCK + self.turn_id)
+        if self._state == "held":
+            self._state = "released"
+            query = (
+                "UPDATE turns SET worker_id = NULL"
+                " WHERE turn_id = %(id)s AND worker_id = %(holder)s RETURNING 1"
+            )
+            with suppress(DatabaseAwayError):
+                self.database.row(query, id=self.turn_id, holder=self.database.program)
+        self.database.held.pop(self.turn_id, None)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -5,35 +5,21 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
+from typing import Any
 
-from unified_flow.shared.database import Database, pauses_s
-from unified_flow.shared.turn_lease import (
-    TURN_LOCK,
-    LockSession,
-    PostgresLease,
-    digest_of,
-    in_thread,
-)
+from unified_flow.shared.database import LIVING, Database, pauses_s
+from unified_flow.shared.turn_lease import PostgresLease, digest_of, in_thread
 from unified_flow.turns.events import AnyEvent, TurnStarted
 from unified_flow.turns.lines import events_in, one_event
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 
-MESSAGE_LOCK = 2 << 48  # and the beginning of the message's digest
 PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.25
 LETS_GO_S = 1.0  # who has ended a run
 
 _QUEUED = "(live AND status = 'queued')"
-_STOOD = f"RETURNING lines, live, run, streamed, followers > 0, {_QUEUED}"
-_TAKE = f"UPDATE turns SET worker_id = %(holder)s WHERE turn_id = %(turn_id)s {_STOOD}"
-_LOCKED = f"""{TURN_LOCK} + %(turn_id)s IN (
-    SELECT classid::bigint << 32 | objid::bigint
-    FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
-    WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database()
-)"""
 
 
 class PostgresTurnStore(TurnStore):
@@ -43,76 +29,70 @@ class PostgresTurnStore(TurnStore):
     def __init__(self, database: Database, *, max_queued: int | None = None) -> None:
         self.database = database
         self.max_queued = max_queued
-        self._locks = LockSession(database)
 
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
 
-    async def _is(self, condition: str, turn_id: int) -> bool:
-        query = f"SELECT {condition} FROM turns WHERE turn_id = %(turn_id)s"
-        row = await in_thread(self.database.row, query, turn_id=turn_id)
-        return bool(row and row[0])
-
     async def create(self) -> TurnLease:
-        """A number and its lock: the turn's row is made with its first line."""
+        """A number: the turn's row is made with its first line."""
         query = "SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))"
         (turn_id,) = await in_thread(self.database.row, query)
-        await in_thread(self._lock, turn_id)
-        return PostgresLease(turn_id, self.database, self._locks, self.max_queued)
+        self.database.hold(turn_id)
+        return PostgresLease(turn_id, self.database, self.max_queued)
 
     async def open(self, turn_id: int) -> TurnLease:
         """Also a turn that no worker has yet: it is taken from the queue."""
-        with_workers = BlockingIOError(11, "it is with the workers", self.place(turn_id))
-        if await self._is(f"live AND NOT {_QUEUED}", turn_id):
-            raise with_workers
-        try:
-            lease = await self._lease(turn_id, LETS_GO_S)
-        except BlockingIOError:
-            if await self._is(f"live AND NOT {_QUEUED}", turn_id):  # a worker has taken it since
-                raise with_workers from None
-            raise
-        if not lease.live or lease.queued:
-            return lease
-        await lease.release()
-        raise with_workers
+        lease = await self._lease(turn_id, f"(NOT live OR {_QUEUED})", LETS_GO_S)
+        if lease is None:
+            raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
+        return lease
 
     async def claim(self, turn_id: int, run: int, *, wait: bool = True) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
         it has ended, or the turn is gone. Raises BlockingIOError, if it is not to `wait`."""
-        try:
-            lease = await self._lease(turn_id, math.inf if wait else 0.0)
-        except FileNotFoundError:
-            return None
-        if lease.live and lease.run == run:
-            return lease
-        await lease.release()
+        with suppress(FileNotFoundError):
+            return await self._lease(turn_id, f"live AND run = {run}", math.inf if wait else 0.0)
         return None
 
-    async def _lease(self, turn_id: int, patience_s: float) -> PostgresLease:
-        """Raises BlockingIOError if somebody writes the turn for longer, and FileNotFoundError."""
-        ends_at, pauses = monotonic() + patience_s, pauses_s(PAUSE_S, LONGEST_PAUSE_S)
-        while True:
-            try:
-                return await in_thread(self._leased, turn_id)
-            except BlockingIOError:
-                if monotonic() >= ends_at:
-                    raise
-            await asyncio.sleep(next(pauses))
+    async def _lease(self, turn_id: int, wanted: str, patience_s: float) -> PostgresLease | None:
+        """None if `wanted` is not true of the turn. Raises BlockingIOError if somebody writes it
+        for longer, and FileNotFoundError."""
+        ends_at = monotonic() + patience_s
+        for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
+            is_wanted, lines, *stood = await in_thread(self._take, turn_id, wanted)
+            if not is_wanted:
+                return None
+            if lines is not None:
+                return PostgresLease(turn_id, self.database, self.max_queued, lines, *stood)
+            if monotonic() >= ends_at:
+                break
+            await asyncio.sleep(pause_s)
+        raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
 
-    def _lock(self, turn_id: int) -> None:
-        if not self.database.waiting(partial(self._locks.try_lock, TURN_LOCK + turn_id)):
-            raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
-
-    def _leased(self, turn_id: int) -> PostgresLease:
-        self._lock(turn_id)
+    def _take(self, turn_id: int, wanted: str) -> tuple[Any, ...]:
+        """Whether `wanted` is true of the turn; and how it stood, or None if it was not taken."""
+        if not self.database.hold(turn_id):
+            return (True, None)
+        query = f"""
+            WITH taken (number, known, its_run, sends_text, is_followed) AS (
+                UPDATE turns SET worker_id = %(holder)s
+                WHERE turn_id = %(turn_id)s AND {wanted} AND (
+                    worker_id IS NULL OR worker_id = %(holder)s OR worker_id NOT IN {LIVING}
+                )
+                RETURNING turn_id, lines, run, streamed, followers > 0
+            )
+            SELECT {wanted}, known, its_run, sends_text, is_followed
+            FROM turns LEFT JOIN taken ON number = turn_id WHERE turn_id = %(turn_id)s
+        """
+        row = None
         try:
-            row = self.database.row(_TAKE, turn_id=turn_id, holder=self.database.program)
-            if row is None:
-                raise self._unknown(turn_id)
-        except BaseException:
-            self._locks.unlock(TURN_LOCK + turn_id)
-            raise
-        return PostgresLease(turn_id, self.database, self._locks, self.max_queued, *row)
+            row = self.database.row(query, turn_id=turn_id, holder=self.database.program)
+        finally:
+            if row is None or row[1] is None:
+                self.database.held.pop(turn_id)
+        if row is None:
+            raise self._unknown(turn_id)
+        return tuple(row)
 
     def _unknown(self, turn_id: int) -> FileNotFoundError:
         return FileNotFoundError(2, "there is no such turn", self.place(turn_id))
@@ -120,29 +100,26 @@ class PostgresTurnStore(TurnStore):
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
         """A turn that is live is found when it is dispatched once more, so that nobody waits for
-        whoever asked first."""
+        whoever asked first; so is one that another process begins meanwhile."""
         digest = digest_of(message)
-        key = MESSAGE_LOCK + int(digest[:12], 16)
-        lock = partial(self._locks.try_lock, key)
-        is_live = "SELECT followers > 0 FROM turns WHERE message = %(digest)s AND live"
+        query = (
+            "SELECT CASE WHEN live THEN followers > 0 END, turn_id FROM turns"
+            " WHERE message = %(digest)s AND (live OR status = 'interrupted')"
+            " ORDER BY live DESC, turn_id DESC LIMIT 1"
+        )
         for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            live = await in_thread(self.database.row, is_live, digest=digest)
-            if live and live[0]:
-                yield Delivery(None)
-                return
+            is_alone = self.database.hold(digest)
+            try:
+                row = await in_thread(self.database.row, query, digest=digest)
+                is_followed, turn_id = row or (None, None)
+                if is_followed or (is_alone and is_followed is None):
+                    yield Delivery(None if is_followed else turn_id)
+                    return
+            finally:
+                if is_alone:
+                    self.database.held.pop(digest)
             # One that its last follower has left is cancelled just now, and goes on then.
-            if not live and await in_thread(self.database.waiting, lock):
-                break
             await asyncio.sleep(pause_s)
-        try:
-            query = (
-                "SELECT turn_id FROM turns WHERE message = %(digest)s AND status = 'interrupted'"
-                " ORDER BY turn_id DESC LIMIT 1"
-            )
-            row = await in_thread(self.database.row, query, digest=digest)
-            yield Delivery(row[0] if row else None)
-        finally:
-            await in_thread(self._locks.unlock, key)
 
     async def read(self, turn_id: int) -> list[AnyEvent]:
         return (await self.read_on(turn_id, 0))[0]
@@ -202,12 +179,16 @@ class PostgresTurnStore(TurnStore):
 
     async def is_held(self, turn_id: int) -> bool:
         """Whether somebody runs it, or it waits for a worker, its first or another one."""
-        live = "EXISTS (SELECT FROM turns WHERE turn_id = %(turn_id)s AND live)"
-        row = await in_thread(self.database.row, f"SELECT {live} OR {_LOCKED}", turn_id=turn_id)
-        return bool(row[0])
+        is_here = turn_id in self.database.held
+        return is_here or await self._is(f"live OR worker_id IN {LIVING}", turn_id)
 
     async def is_queued(self, turn_id: int) -> bool:
         return await self._is(_QUEUED, turn_id)
+
+    async def _is(self, condition: str, turn_id: int) -> bool:
+        query = f"SELECT {condition} FROM turns WHERE turn_id = %(turn_id)s"
+        row = await in_thread(self.database.row, query, turn_id=turn_id)
+        return bool(row and row[0])
 
     async def leave(self, turn_id: int, run: int) -> bool:
         """Take one follower from the run, never two: it is tried once. True if it is live and has
@@ -222,6 +203,3 @@ class PostgresTurnStore(TurnStore):
                 return connection.execute(query, (turn_id, run)).fetchone() == (True,)
 
         return await in_thread(left)
-
-    def close(self) -> None:
-        self._locks.close()
