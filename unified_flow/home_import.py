@@ -7,7 +7,7 @@ import json
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,27 +16,25 @@ from interventions.errors import ConflictError, LockTimeoutError
 from interventions.home import error_logs, state_folder
 from interventions.storage.file_store import FileStore, store_at
 from interventions.storage.jsonl import lines, parse_line
-from interventions.storage.queue_file import QueueState
 from interventions.storage.store import Store
 from unified_flow.config.tables import GuardrailSettings
 from unified_flow.guardrails.guardrails import DATABASE_FILE, open_store
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
+from unified_flow.guardrails.user_rules import UserRules
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining, storable
-from unified_flow.shared.queue_store import add_archived, add_failures, add_transitions, write_state
+from unified_flow.shared.queue_store import add_failures
 from unified_flow.shared.shared_texts import SharedTexts
-from unified_flow.shared.turn_lease import columns_of, status_after
+from unified_flow.shared.turn_lease import PostgresLease
 from unified_flow.stores import grant_store, memory_store, session_store, turn_store
 from unified_flow.tools.grants import GrantStore
-from unified_flow.turns.events import VERSION
-from unified_flow.turns.lines import encode, sealed
+from unified_flow.turns.lines import encode
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions.store import Sessions
 from unified_flow.turns.store import TurnMark, TurnStore
 from unified_flow.turns.texts import Change
 
-ANY = 10**9  # sessions
 _LOCK_S = 5.0
 _TABLES = ("turns", "interventions", "intervention_archive", "session_turns", "texts")
 
@@ -85,8 +83,12 @@ def take_over(source: Path, home: Path, database: Database) -> tuple[list[Import
         if known := imports.read(name):
             return [Imported(*row) for row in json.loads(known)], True
         _must_be_empty(session)
-        _add_turns(session, files.turns)
-        _add_queue(session, source, files.queue)
+        wait_for(_add_turns(files.turns, database, session))
+        with shared.queue.transaction(_LOCK_S) as work:
+            work.state = files.queue.read()
+            work.to_archive += reversed(list(files.queue.archived_closed()))
+            work.to_journal += reversed(list(files.queue.journal()))
+            add_failures(session, _failures(source, files.queue))
         shared.sessions.add_all(files.sessions)
         for user in files.memory.texts.names():
             shared.memory.texts.change(user, _becomes(files.memory.texts.read(user)))
@@ -109,79 +111,6 @@ def _alone(database: Database) -> Iterator[Connection]:
             yield session
 
 
-def _compared(kind: str, in_files: Iterable[Any], in_database: Iterable[Any]) -> Imported:
-    """What is in both. Raises ConflictError if it differs."""
-    there, here = _part(kind, in_files), _part(kind, in_database)
-    if there != here:
-        raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
-    return here
-
-
-def _part(kind: str, items: Iterable[Any]) -> Imported:
-    digests = [sha256(json.dumps(item, sort_keys=True).encode()).digest() for item in items]
-    return Imported(kind, len(digests), sha256(b"".join(digests)).hexdigest()[:16])
-
-
-def _turns(stores: Stores) -> Iterator[Any]:
-    for turn_id, mark in wait_for(stores.turns.marks()).items():
-        if mark.size:  # else its number was taken, and nothing more
-            events = wait_for(stores.turns.read(turn_id))
-            yield turn_id, [encode(event).decode() for event in events]
-
-
-def _sessions(stores: Stores) -> Iterator[Any]:
-    for session in stores.sessions.sessions(ANY):
-        for exchange in stores.sessions.exchanges(session.session_id):
-            cited = [citation.model_dump(mode="json") for citation in exchange.citations]
-            yield session.session_id, {**asdict(exchange), "citations": cited}
-
-
-def _memories(stores: Stores) -> Iterator[Any]:
-    texts = stores.memory.texts
-    for name in texts.names():
-        yield from ((name, line) for line in texts.read(name).split("\n") if line)
-
-
-_KINDS: Mapping[str, Callable[[Stores], Iterable[Any]]] = {
-    "turns": _turns,
-    "interventions": lambda stores: stores.queue.read().entries,
-    "history": lambda stores: stores.queue.archived_closed(),
-    "transitions": lambda stores: stores.queue.journal(),
-    "sessions": _sessions,
-    "memories": _memories,
-    "grants": lambda stores: [grant.model_dump(mode="json") for grant in stores.grants.all()],
-}
-
-
-# Nobody else writes
-
-
-@contextmanager
-def _quiet(source: Path, files: Stores) -> Iterator[None]:
-    """The queue is locked meanwhile, and no turn began or went on."""
-    try:
-        with files.queue.transaction(_LOCK_S) as work:
-            if work.state.unusable:
-                raise ConflictError("the queue has damaged entries", hint="interventions doctor")
-            before = _marks(files.turns)
-            yield
-            if _marks(files.turns) != before:
-                raise ConflictError("a turn went on meanwhile", hint="stop it, and try again")
-    except LockTimeoutError as exc:
-        raise ConflictError(f"somebody writes in {source}: {exc}", hint="stop it first") from exc
-
-
-def _marks(turns: TurnStore) -> dict[int, TurnMark]:
-    marks = wait_for(turns.marks())
-    for turn_id in marks:
-        if wait_for(turns.is_held(turn_id)):
-            raise ConflictError(f"turn {turn_id} is running", hint="wait for it, or stop it")
-    if dead := wait_for(turns.unreleased()):
-        what = f"there are turns that died and are not reported yet: {dead}"
-        raise ConflictError(what, hint="unified-flow turns recover")
-    return marks
-
-
 def _must_be_empty(session: Connection) -> None:
     for table in _TABLES:
         if session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone():
@@ -191,37 +120,20 @@ def _must_be_empty(session: Connection) -> None:
             )
 
 
-# What is written
-
-
-def _add_turns(session: Connection, turns: TurnStore) -> None:
-    marks = wait_for(turns.marks())
+async def _add_turns(turns: TurnStore, database: Database, session: Connection) -> None:
+    """Each written as whoever runs it writes it, and as old as it was."""
+    marks = await turns.marks()
     for turn_id, mark in marks.items():
-        if not mark.size:
-            continue
-        events = wait_for(turns.read(turn_id))
-        sealed_lines = [sealed(encode(event), n) for n, event in enumerate(events, 1)]
-        status = next(filter(None, map(status_after, reversed(events))), None)
-        columns = columns_of(events[0])
-        session.execute(
-            "INSERT INTO turns (turn_id, status, lines, journal_version, changed_at, message,"
-            " user_id) VALUES (%s, %s, %s, %s, to_timestamp(%s), %s, %s)",
-            (turn_id, status, len(sealed_lines), VERSION, mark.written_at / 1e9, *columns.values()),
-        )
-        session.cursor().executemany(
-            "INSERT INTO turn_events (turn_id, seq, line) VALUES (%s, %s, %s)",
-            [(turn_id, seq, line) for seq, line in enumerate(sealed_lines, 1)],
-        )
+        if mark.size:  # else its number was taken, and nothing more
+            lease = PostgresLease(turn_id, database, max_queued=None)
+            for event in await turns.read(turn_id):
+                await lease.append(event)
+            await lease.release()
+            aged = "UPDATE turns SET changed_at = to_timestamp(%s) WHERE turn_id = %s"
+            session.execute(aged, [mark.written_at / 1e9, turn_id])
     if marks:
         sql = "SELECT setval(pg_get_serial_sequence('turns', 'turn_id'), %s)"
         session.execute(sql, [max(marks)])
-
-
-def _add_queue(session: Connection, source: Path, queue: Store) -> None:
-    write_state(session, QueueState(), queue.read())
-    add_archived(session, reversed(list(queue.archived_closed())))
-    add_failures(session, _failures(source, queue))
-    add_transitions(session, list(queue.journal())[::-1])
 
 
 def _failures(source: Path, queue: Store) -> Iterator[dict[str, Any]]:
@@ -239,8 +151,77 @@ def _becomes(text: str) -> Change[None]:
     return lambda before: (text, None)
 
 
+# Nobody else writes in the files
+
+
+@contextmanager
+def _quiet(source: Path, files: Stores) -> Iterator[None]:
+    """The queue is locked meanwhile, and no turn began or went on."""
+    try:
+        with files.queue.transaction(_LOCK_S) as work:
+            if work.state.unusable:
+                raise ConflictError("the queue has damaged entries", hint="interventions doctor")
+            before = wait_for(_marks(files.turns))
+            yield
+            if wait_for(_marks(files.turns)) != before:
+                raise ConflictError("a turn went on meanwhile", hint="stop it, and try again")
+    except LockTimeoutError as exc:
+        raise ConflictError(f"somebody writes in {source}: {exc}", hint="stop it first") from exc
+
+
+async def _marks(turns: TurnStore) -> dict[int, TurnMark]:
+    marks = await turns.marks()
+    for turn_id in marks:
+        if await turns.is_held(turn_id):
+            raise ConflictError(f"turn {turn_id} is running", hint="wait for it, or stop it")
+    if dead := await turns.unreleased():
+        what = f"there are turns that died and are not reported yet: {dead}"
+        raise ConflictError(what, hint="unified-flow turns recover")
+    return marks
+
+
+# What is compared
+
+
+def _compared(kind: str, in_files: Iterable[Any], in_database: Iterable[Any]) -> Imported:
+    """What is in both. Raises ConflictError if it differs."""
+    there, here = _part(kind, in_files), _part(kind, in_database)
+    if there != here:
+        raise ConflictError(f"{kind} differ: {there} in files, {here} in the database")
+    return here
+
+
+def _part(kind: str, items: Iterable[Any]) -> Imported:
+    digests = [sha256(json.dumps(item, sort_keys=True).encode()).digest() for item in items]
+    return Imported(kind, len(digests), sha256(b"".join(digests)).hexdigest()[:16])
+
+
+def _turns(stores: Stores) -> Iterator[Any]:
+    for turn_id, mark in wait_for(stores.turns.marks()).items():
+        if mark.size:
+            events = wait_for(stores.turns.read(turn_id))
+            yield turn_id, [encode(event).decode() for event in events]
+
+
+def _memories(stores: Stores) -> Iterator[Any]:
+    texts = stores.memory.texts
+    for name in texts.names():
+        yield from ((name, line) for line in texts.read(name).split("\n") if line)
+
+
+_KINDS: Mapping[str, Callable[[Stores], Iterable[Any]]] = {
+    "turns": _turns,
+    "interventions": lambda stores: stores.queue.read().entries,
+    "history": lambda stores: stores.queue.archived_closed(),
+    "transitions": lambda stores: stores.queue.journal(),
+    "sessions": lambda stores: stores.sessions.rows(),
+    "memories": _memories,
+    "grants": lambda stores: [grant.model_dump(mode="json") for grant in stores.grants.all()],
+}
+
+
 def _take_over_rules(source: Path, home: Path) -> list[Imported]:
-    """In a transaction of their own; those that are there already are as they were."""
+    """All or none, in a transaction of their own."""
     file = state_folder(source) / DATABASE_FILE
     if not file.exists():
         return []
@@ -249,10 +230,22 @@ def _take_over_rules(source: Path, home: Path) -> list[Imported]:
         closing(open_store(home, GuardrailSettings())) as here,
     ):
         theirs = {rules.user_id: rules for rules in there.all_rules()}
-        for user_id in theirs.keys() - {rules.user_id for rules in here.all_rules()}:
-            here.change(user_id, lambda before: theirs[before.user_id])
-        return [_compared("rules", _rules(there), _rules(here))]
+
+        def moved(before: UserRules) -> UserRules:
+            rules = theirs[before.user_id]
+            if before.version and before.as_row() != rules.as_row():
+                raise ConflictError(
+                    f"{before.user_id} has other rules in {here.named} already",
+                    hint="delete them in one of the two places, in the table ai_rules",
+                )
+            return rules
+
+        here.change_all(theirs, moved)
+        ours = (rules.as_row() for rules in here.all_rules() if rules.user_id in theirs)
+        in_files = (rules.as_row() for rules in theirs.values())
+        return [_compared("rules", _by_user(in_files), _by_user(ours))]
 
 
-def _rules(store: GuardrailStore) -> list[Any]:
-    return sorted((rules.as_row() for rules in store.all_rules()), key=lambda row: row["user_id"])
+def _by_user(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each database has its own order of texts."""
+    return sorted(rows, key=lambda row: str(row["user_id"]))

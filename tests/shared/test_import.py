@@ -168,3 +168,20 @@ def test_a_home_of_the_first_version_moves_in(shared_home: Path, tmp_path: Path)
     assert code == 0, said
     counts = {part["kind"]: part["count"] for part in found["parts"]}
     assert all(counts[kind] for kind in ("turns", "interventions", "sessions"))
+
+
+def test_a_user_with_other_rules_is_named_and_nothing_is_taken_over(
+    source: Path, shared_home: Path
+) -> None:
+    with closing(open_store(source, GuardrailSettings())) as rules:
+        rules.change("abe", lambda own: own.model_copy(update={"flagged_keywords": ("ham",)}))
+    with closing(open_store(shared_home, GuardrailSettings())) as rules:
+        rules.change("ada", lambda own: own.model_copy(update={"flagged_keywords": ("eggs",)}))
+        code, _, said = take_over(source, shared_home)
+        assert code == 5
+        assert "ada has other rules" in said
+        assert [each.user_id for each in rules.all_rules()] == ["ada"]
+    assert queue_at(shared_home).entries() == ()
+    with closing(open_store(source, GuardrailSettings())) as theirs:
+        theirs.delete("ada")
+    assert take_over(source, shared_home)[0] == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -94,14 +94,23 @@ class GuardrailStore:
 
     def change(self, user_id: str, change: Callable[[UserRules], UserRules]) -> UserRules:
         """The user's rules after `change`, in one transaction: no other change is lost."""
+        return self.change_all([user_id], change)[0]
+
+    def change_all(
+        self, user_ids: Iterable[str], change: Callable[[UserRules], UserRules]
+    ) -> list[UserRules]:
+        """As `change`, those of all these users or of none."""
+        changed = []
         with self._database.write(patient=True) as connection:
-            before = self._user_rules(_locked_row(connection, user_id))
-            after = change(before).model_copy(update={"version": before.version + 1})
-            values = after.model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
-            connection.execute(
-                ai_rules.update().where(ai_rules.c.user_id == user_id).values(values)
-            )
-        return after
+            for user_id in user_ids:
+                before = self._user_rules(_locked_row(connection, user_id))
+                after = change(before).model_copy(update={"version": before.version + 1})
+                values = after.model_dump(mode="json") | {"updated_at": datetime.now(UTC)}
+                connection.execute(
+                    ai_rules.update().where(ai_rules.c.user_id == user_id).values(values)
+                )
+                changed.append(after)
+        return changed
 
     def delete(self, user_id: str) -> bool:
         """Whether the user had rules. The recorded decisions stay."""

@@ -161,9 +161,9 @@ class QueueStore(store.Store):
                 self._thread.ahead = {}
             if work.state is not before or work.to_journal or work.to_archive:
                 whole = (with_all_turns(e, self.turns_by_failure) for e in work.to_archive)
-                add_archived(connection, whole)
-                add_transitions(connection, work.to_journal)
-                write_state(connection, before, work.state)
+                _add_archived(connection, whole)
+                _add_transitions(connection, work.to_journal)
+                _write_state(connection, before, work.state)
 
     def prune(self, keep: RetentionSettings, line: Transition, timeout_s: float) -> int:
         """Remove archived entries with what became of the failures that they held."""
@@ -227,7 +227,7 @@ class QueueStore(store.Store):
             raise StorageError(what, hint="unified-flow shared check") from error
 
 
-def write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
+def _write_state(connection: Connection, before: QueueState, after: QueueState) -> None:
     """What differs, since entries are never changed in place; and news of it."""
     was = {entry["id"]: entry for entry in before.entries}
     now = {entry["id"]: entry for entry in after.entries}
@@ -291,14 +291,14 @@ def add_failures(connection: Connection, lines: Iterable[Mapping[str, Any]]) -> 
     _add(connection, sql, [(*row, None if row[1] else _encoded(line)) for row, line in rows])
 
 
-def add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
+def _add_transitions(connection: Connection, lines: Sequence[Transition]) -> None:
     sql = "INSERT INTO intervention_transitions (id, action, line) VALUES (?, ?, ?)"
     _add(connection, sql, [(line["id"], line["action"], _encoded(line)) for line in lines])
     sql = "UPDATE intervention_failures SET holder = ?, line = NULL WHERE id = ?"
     _add(connection, sql, [(x["id"], x["failure_id"]) for x in lines if x["action"] == "drain"])
 
 
-def add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
+def _add_archived(connection: Connection, entries: Iterable[Entry]) -> None:
     """The last record of an id counts, and is the latest."""
     rows = [(*store.archive_row(entry), _encoded(entry)) for entry in entries]
     _add(connection, "DELETE FROM intervention_archive WHERE id = ?", [row[:1] for row in rows])

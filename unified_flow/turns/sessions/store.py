@@ -121,11 +121,15 @@ class Sessions(ABC):
         self._change(add)
         return Saved(message_ids=ids, store=self.name)
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All turns, oldest first, as they are stored."""
+        return self._rows(f"SELECT {_TURN} FROM {self.turns} ORDER BY turn_id")
+
     def add_all(self, other: Sessions) -> None:
         """What is in another store, to this one, which has none of it."""
 
         def add(run: Statement) -> None:
-            for row in other._rows(f"SELECT {_TURN} FROM {other.turns} ORDER BY turn_id"):
+            for row in other.rows():
                 self._add_turn(run, row)
             for row in other._rows(f"SELECT * FROM {other.messages}"):
                 self._add_message(run, row)
