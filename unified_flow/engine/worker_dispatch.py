@@ -96,17 +96,14 @@ class Workers(Dispatcher):
         Raises DatabaseAwayError."""
         if not await self._store.leave(turn_id, run):
             return
-        with suppress(BlockingIOError):  # a worker is at it, which notices within a second
-            await self._interrupt(turn_id, run, wait=False)
         await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
-        if await self._store.is_queued(turn_id):  # it was no worker, and now none comes
-            await self._interrupt(turn_id, run, wait=True)
-
-    async def _interrupt(self, turn_id: int, run: int, *, wait: bool) -> None:
-        lease = await self._store.claim(turn_id, run, wait=wait)
-        if lease is not None:
-            await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
-            await lease.release()
+        # A worker that is at it notices within a second, or another one when it is gone; where
+        # none has it, none comes any more.
+        if await self._store.is_queued(turn_id):
+            lease = await self._store.claim(turn_id, run)
+            if lease is not None:
+                await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
+                await lease.release()
 
     def close(self) -> None:
         with self._guard:

@@ -80,21 +80,18 @@ class PublishedIndex:
     def _insert(self, file: Path, digest: bytes, connection: Connection) -> Snapshot | None:
         lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
         connection.execute(lock, (_PUBLISHING, self.collection))
-        before = self._newest(connection)
-        if before is not None and before.digest == digest:
-            return None
-        connection.execute(
+        sql = (
             "INSERT INTO index_snapshots (collection, version, digest, size_bytes, published_by)"
-            " VALUES (%s, %s, %s, %s, %s)",
-            (self.collection, self.version, digest, file.stat().st_size, socket.gethostname()),
+            f" VALUES (%s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING {_COLUMNS}"
         )
-        snapshot = self._required(self._newest(connection))
+        row = (self.collection, self.version, digest, file.stat().st_size, socket.gethostname())
+        snapshot = connection.cursor(row_factory=class_row(Snapshot)).execute(sql, row).fetchone()
+        if snapshot is None:
+            return None
         with file.open("rb") as source:
-            for number, data in enumerate(iter(partial(source.read, CHUNK_BYTES), b"")):
-                connection.execute(
-                    "INSERT INTO index_chunks VALUES (%s, %s, %s)",
-                    (snapshot.snapshot_id, number, data),
-                )
+            parts = enumerate(iter(partial(source.read, CHUNK_BYTES), b""))
+            chunks = ((snapshot.snapshot_id, number, data) for number, data in parts)
+            connection.cursor().executemany("INSERT INTO index_chunks VALUES (%s, %s, %s)", chunks)
         connection.execute(
             "DELETE FROM index_snapshots"
             " WHERE collection = %(collection)s AND snapshot_id NOT IN ("

@@ -212,15 +212,11 @@ def forget_ended() -> None:
     """The journal remembers what it has to; DBOS would keep every run for ever."""
     from dbos import DBOS
 
-    before = (utc_now() - KEPT).isoformat()
-    while True:
-        ended = DBOS.list_workflows(
-            status=["SUCCESS", "ERROR", "CANCELLED"],
-            completed_before=before,
-            limit=MOST_FORGOTTEN,
-            load_input=False,
-            load_output=False,
-        )
-        if not ended:
-            return
+    while ended := DBOS.list_workflows(
+        status=["SUCCESS", "ERROR", "CANCELLED"],
+        completed_before=(utc_now() - KEPT).isoformat(),
+        limit=MOST_FORGOTTEN,
+        load_input=False,
+        load_output=False,
+    ):
         DBOS.delete_workflows([each.workflow_id for each in ended])
