@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,18 +52,11 @@ def turn_store(
     home: Path, known: Callable[[], int] = lambda: 0, *, files: bool = False
 ) -> TurnStore:
     """The turns of a home; where machines share a database, workers run them."""
-    database = shared_database(home, files=files)
-    if database is None:
-        return FileTurnStore(state_folder(home) / "turns", known)
-    return _turns_in(database, settings_of(home, SharedSettings).max_queued)
+    if (database := shared_database(home, files=files)) is not None:
+        from unified_flow.shared.turn_store import PostgresTurnStore
 
-
-@cache
-def _turns_in(database: Database, max_queued: int) -> TurnStore:
-    """One store for the process: the locks of all of its turns are in one session."""
-    from unified_flow.shared.turn_store import PostgresTurnStore
-
-    return PostgresTurnStore(database, max_queued=max_queued)
+        return PostgresTurnStore(database, max_queued=settings_of(home, SharedSettings).max_queued)
+    return FileTurnStore(state_folder(home) / "turns", known)
 
 
 def turn_archive(home: Path | str | None) -> TurnArchive:

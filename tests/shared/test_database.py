@@ -45,6 +45,16 @@ def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
     database.close()
 
 
+def test_a_table_of_another_program_is_named(postgres_url: str) -> None:
+    database = Database(postgres_url, "it")
+    with database.connection() as connection:
+        connection.execute("CREATE TABLE turns ()")
+    with pytest.raises(ConfigError, match=r'another program.*"turns" already exists'):
+        migrate(database)
+    assert revisions(database)[0] is None
+    database.close()
+
+
 def test_of_migrations_at_once_one_makes_the_tables(
     postgres_url: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

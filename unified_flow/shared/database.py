@@ -204,8 +204,9 @@ class Database:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Raises DatabaseAwayError, and ConfigError where tables are missing or old, or the role
-        may not use them. The driver's words name more of the URL than what the server answered."""
+        """Raises DatabaseAwayError, and ConfigError where tables are missing, old or another
+        program's, or the role may not use them. The driver's words name more of the URL than what
+        the server answered."""
         try:
             yield
         except _NO_TABLES as exc:
@@ -213,6 +214,11 @@ class Database:
                 f"the tables in {self.named} are missing, or of an older version:"
                 f" {exc.diag.message_primary}",
                 hint="unified-flow shared migrate",
+            ) from exc
+        except psycopg.errors.DuplicateTable as exc:
+            raise ConfigError(
+                f"another program has tables in {self.named}: {exc.diag.message_primary}",
+                hint="name a database that only unified-flow uses",
             ) from exc
         except psycopg.errors.InsufficientPrivilege as exc:
             raise ConfigError(
