@@ -253,12 +253,6 @@ def is_joined() -> bool:
     return _joined.get() is not None
 
 
-def at_one_moment(connection: Connection) -> None:
-    """The first statement of a transaction that reads only: what others commit meanwhile, none of
-    its statements sees."""
-    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-
-
 def storable(text: str) -> str:
     """A text for a column by which something is found, the same for the same one: PostgreSQL takes
     no null character, and no half of a surrogate pair."""

@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 
 from interventions.home import make_private_folder
 from unified_flow.errors import RetrievalError
-from unified_flow.shared.database import Connection, Database, at_one_moment
+from unified_flow.shared.database import Connection, Database
 
 CHUNK_BYTES = 1 << 20
 COPIES = 2  # on a machine: another process may still search the one before
@@ -118,7 +118,8 @@ class PublishedIndex:
         return self.folder / f"{self.collection}-{snapshot.digest.hex()[:16]}.sqlite3"
 
     def _fetch(self, connection: Connection) -> Path:
-        at_one_moment(connection)  # the one that was the newest may be gone with all its chunks
+        # Else the one that was the newest may be gone with all its chunks by then.
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         snapshot = self._required(self._newest(connection))
         copy = self._copy_of(snapshot)
         with TemporaryDirectory(dir=self.folder, prefix=_UNFINISHED) as unfinished:

@@ -1,27 +1,57 @@
 """The answered turns of every session in PostgreSQL, ranked as the file of one machine ranks them:
 beside its row a turn has the tokens of what was said, of which a search computes what `bm25()` of
-SQLite's FTS5 does (https://sqlite.org/fts5.html, 5.1.1).
+SQLite's FTS5 does (https://sqlite.org/fts5.html, 5.1.1; k1 is 1.2, b is 0.75).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
 from unified_flow.lib.text import terms
-from unified_flow.shared.database import Connection, Database, at_one_moment
+from unified_flow.shared.database import Connection, Database
 from unified_flow.turns.results import PriorTurn
 from unified_flow.turns.sessions.store import Sessions, Statement, unit_score
 
 T = TypeVar("T")
 Tokens = list[str]
 
-_K1, _B = 1.2, 0.75
-_LEAST_WEIGHT = 1e-6  # of a phrase that stands in half of the texts or more
+# A phrase is the tokens of a term, which stand side by side; often it is one. How many turns of all
+# sessions hold it is asked for what was found alone. One that half of them hold weighs next to
+# nothing.
+_SEARCH = """
+    WITH phrase AS (
+        SELECT number, string_to_array(said, ' ') AS tokens, ' ' || said || ' ' AS said
+        FROM unnest(?::text[]) WITH ORDINALITY AS given (said, number)
+    ), found AS (
+        SELECT turn_id, question, response, length, number, phrase.tokens, said, (
+            SELECT count(*)::float FROM unnest(array_positions(turn.tokens, phrase.tokens[1])) AS at
+            WHERE turn.tokens[at : at + cardinality(phrase.tokens) - 1] = phrase.tokens
+        ) AS times
+        FROM session_turns AS turn JOIN phrase ON turn.tokens @> phrase.tokens
+        WHERE session_id = ? AND turn_id < ?
+    ), known AS (
+        SELECT count(*) AS turns, sum(length)::float / count(*) AS average FROM session_turns
+    ), weight AS MATERIALIZED (
+        SELECT number, greatest(ln((turns - held + 0.5::float) / (held + 0.5::float)), 1e-6) AS idf
+        FROM known, phrase, LATERAL (
+            SELECT count(*) AS held FROM session_turns AS turn
+            WHERE turn.tokens @> phrase.tokens AND (
+                cardinality(phrase.tokens) = 1
+                OR strpos(' ' || array_to_string(turn.tokens, ' ') || ' ', said) > 0
+            )
+        ) AS holding
+        WHERE number IN (SELECT number FROM found WHERE times > 0)
+    )
+    SELECT turn_id, question, response, sum(
+        idf * (times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / average))) ORDER BY number
+    ) AS score
+    FROM known, found JOIN weight USING (number) WHERE times > 0
+    GROUP BY turn_id, question, response ORDER BY score DESC, turn_id LIMIT ?
+"""
 
 
 class SharedSessions(Sessions):
@@ -50,71 +80,15 @@ class SharedSessions(Sessions):
         run(add, tokens, len(tokens), turn_id)
 
     def search(self, session_id: str, text: str, *, before: int, limit: int) -> list[PriorTurn]:
-        phrases = [phrase for phrase in _tokens_of(list(dict.fromkeys(terms(text)))) if phrase]
+        tokens = _tokens_of(list(dict.fromkeys(terms(text))))
+        phrases = [" ".join(phrase) for phrase in tokens if phrase]
         if not phrases:
             return []
-        return self._database.run(
-            lambda connection: _search(connection, session_id, phrases, before, limit)
-        )
-
-
-def _search(
-    connection: Connection, session_id: str, phrases: Sequence[Tokens], before: int, limit: int
-) -> list[PriorTurn]:
-    """What is asked of all sessions, the statistics, is asked for what was found alone."""
-    # With a turn saved meanwhile, more would hold a phrase than there are.
-    at_one_moment(connection)
-    sql = (
-        "SELECT turn_id, question, response, tokens FROM session_turns"
-        " WHERE session_id = ? AND turn_id < ? AND tokens && ?"
-    )
-    some = sorted({token for phrase in phrases for token in phrase})
-    _, rows = _run(connection, sql, (session_id, before, some))
-    times = [[_times_in(phrase, tokens) for phrase in phrases] for *_, tokens in rows]
-    if not any(map(any, times)):
-        return []
-    sums = "SELECT count(*), sum(length)::float / count(*) FROM session_turns"
-    texts, average = connection.execute(sums).fetchone() or (0, 0.0)
-    weights = [
-        _weight_of(_holding(connection, phrase), texts) if any(found) else 0.0
-        for phrase, *found in zip(phrases, *times, strict=True)
-    ]
-    found = sorted(
-        (-_score(len(tokens), average, each, weights), turn_id, question, answer)
-        for (turn_id, question, answer, tokens), each in zip(rows, times, strict=True)
-        if any(each)
-    )
-    return [
-        PriorTurn(turn_id=turn_id, question=question, answer=answer, score=unit_score(-rank))
-        for rank, turn_id, question, answer in found[:limit]
-    ]
-
-
-def _holding(connection: Connection, phrase: Tokens) -> int:
-    """How many turns of all sessions hold the phrase."""
-    sql = (
-        "SELECT count(*) FROM session_turns WHERE tokens @> %s"
-        " AND (%s OR strpos(' ' || array_to_string(tokens, ' ') || ' ', %s) > 0)"
-    )
-    whole = f" {' '.join(phrase)} "
-    ((n,),) = connection.execute(sql, [phrase, len(phrase) == 1, whole])
-    return int(n)
-
-
-def _weight_of(held_by: int, texts: int) -> float:
-    """The weight of a phrase that `held_by` of all texts hold."""
-    inverse = math.log((texts - held_by + 0.5) / (held_by + 0.5))
-    return inverse if inverse > 0 else _LEAST_WEIGHT
-
-
-def _score(length: int, average: float, times: Sequence[int], weights: Sequence[float]) -> float:
-    """The score of a text, by its tokens, those of an average one, how often it holds each phrase,
-    and what these weigh. Greater is better."""
-    norm = _K1 * (1 - _B + _B * length / average)
-    return sum(
-        weight * each * (_K1 + 1) / (each + norm)
-        for each, weight in zip(times, weights, strict=True)
-    )
+        rows = self._rows(_SEARCH, phrases, session_id, before, limit)
+        return [
+            PriorTurn(turn_id=turn, question=asked, answer=answer, score=unit_score(score))
+            for turn, asked, answer, score in rows
+        ]
 
 
 def _tokens_of(texts: Sequence[str]) -> list[Tokens]:
@@ -128,13 +102,6 @@ def _tokens_of(texts: Sequence[str]) -> list[Tokens]:
         for number, token in index.execute("SELECT doc, term FROM tokens ORDER BY doc, offset"):
             found[number].append(token)
     return found
-
-
-def _times_in(phrase: Tokens, text: Tokens) -> int:
-    """How often the phrase stands in the text; phrases may overlap."""
-    length = len(phrase)
-    starts = range(len(text) - length + 1)
-    return sum(text[at] == phrase[0] and text[at : at + length] == phrase for at in starts)
 
 
 def _run(
