@@ -27,7 +27,7 @@ from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.shared.database import PATIENCE_S, Connection, Database, database_at, joining
-from unified_flow.shared.migration import migrate, revisions
+from unified_flow.shared.migration import migrate, revision_of
 from unified_flow.wiring import wire
 
 runner = CliRunner()
@@ -35,7 +35,7 @@ runner = CliRunner()
 
 def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
     database = Database(postgres_url, "it")
-    assert revisions(database)[0] is None
+    assert revision_of(database) is None
     before, now = migrate(database)
     assert before is None
     assert migrate(database) == (now, now)
@@ -51,7 +51,7 @@ def test_a_table_of_another_program_is_named(postgres_url: str) -> None:
         connection.execute("CREATE TABLE turns ()")
     with pytest.raises(ConfigError, match=r'another program.*"turns" already exists'):
         migrate(database)
-    assert revisions(database)[0] is None
+    assert revision_of(database) is None
     database.close()
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from unified_flow.errors import ConfigError
 from unified_flow.shared.database import Connection, Database
-from unified_flow.shared.migration import engine_of, revisions
+from unified_flow.shared.migration import REVISION, engine_of, revision_of
 from unified_flow.shared.workflows import are_old
 
 OLDEST_SERVER = 14
@@ -58,11 +58,11 @@ def check_server(connection: Connection) -> str:
 
 
 def check_tables(database: Database) -> str:
-    found, newest = revisions(database)
-    if found != newest:
-        is_newer = found is not None and found > newest
+    found = revision_of(database)
+    if found != REVISION:
+        is_newer = found is not None and found > REVISION
         raise ConfigError(
-            "there are no tables" if found is None else f"they are at {found}, not at {newest}",
+            "there are no tables" if found is None else f"they are at {found}, not at {REVISION}",
             hint="install a newer version" if is_newer else "unified-flow shared migrate",
         )
     if are_old(engine_of(database)):

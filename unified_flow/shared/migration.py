@@ -8,8 +8,6 @@ from time import sleep
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from unified_flow.errors import ConfigError
@@ -17,7 +15,7 @@ from unified_flow.shared.database import Database
 from unified_flow.shared.workflows import make_tables, plain_errors
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-VERSION_TABLE = "shared_version"
+REVISION = "0001"  # the newest
 _LOCK = 7_166_452
 _POLL_S = 0.1
 
@@ -29,7 +27,7 @@ def migrate(database: Database) -> tuple[str | None, str]:
         # A statement that waits would hold up the indexes, which DBOS makes concurrently.
         while session.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone() != (True,):
             sleep(_POLL_S)
-        before, newest = revisions(database)
+        before = revision_of(database)
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         with plain_errors(database), engine_of(database).begin() as connection:
@@ -42,18 +40,14 @@ def migrate(database: Database) -> tuple[str | None, str]:
                     hint="install that one",
                 ) from exc
         make_tables(database)
-    return before, newest
+    return before, REVISION
 
 
-def revisions(database: Database) -> tuple[str | None, str]:
-    """(that of the tables, the newest that this program knows). Raises DatabaseAwayError."""
-    with engine_of(database).connect() as connection:
-        found = MigrationContext.configure(
-            connection, opts={"version_table": VERSION_TABLE}
-        ).get_current_revision()
-    newest = ScriptDirectory(MIGRATIONS).get_current_head()
-    assert newest is not None
-    return found, newest
+def revision_of(database: Database) -> str | None:
+    """That of the tables; None without any. Raises DatabaseAwayError."""
+    if database.row("SELECT to_regclass('shared_version')") == (None,):
+        return None
+    return str(database.row("SELECT version_num FROM shared_version")[0])
 
 
 def engine_of(database: Database) -> sa.Engine:
