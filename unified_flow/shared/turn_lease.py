@@ -275,7 +275,8 @@ class PostgresLease(ReportingLease):
             mine = "worker_id = %(holder)s" if self._state == "held" else "NOT live"
             query = f"DELETE FROM turns WHERE turn_id = %(id)s AND {mine} RETURNING 1"
             await in_thread(self.database.row, query, id=self.turn_id, holder=self.database.program)
-            await in_thread(self.let_go)
+            if self._state == "held":
+                await in_thread(self.let_go)
 
     async def release(self) -> None:
         if self._state != "held":
