@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -97,10 +98,10 @@ class Workers(Dispatcher):
         if not await self._store.leave(turn_id, run):
             return
         await asyncio.to_thread(workflows.cancel, self._store.database, turn_id, run)
-        # A worker that is at it notices within a second, or another one when it is gone; where
-        # none has it, none comes any more.
-        if await self._store.is_queued(turn_id):
-            lease = await self._store.claim(turn_id, run)
+        # A worker that is at it notices within a second; where none has it, none comes any more.
+        patience_s = math.inf if await self._store.is_queued(turn_id) else 0.0
+        with suppress(BlockingIOError):
+            lease = await self._store.claim(turn_id, run, patience_s)
             if lease is not None:
                 await lease.append(TurnInterrupted(phase=None, reason="CancelledError"))
                 await lease.release()

@@ -47,11 +47,13 @@ class PostgresTurnStore(TurnStore):
             raise BlockingIOError(11, "it is with the workers", self.place(turn_id))
         return lease
 
-    async def claim(self, turn_id: int, run: int) -> PostgresLease | None:
+    async def claim(
+        self, turn_id: int, run: int, patience_s: float = math.inf
+    ) -> PostgresLease | None:
         """A run that is queued or whose worker is gone, once nobody else writes the turn; None if
-        it has ended, or the turn is gone."""
+        it has ended, or the turn is gone. Raises BlockingIOError if somebody does for longer."""
         with suppress(FileNotFoundError):
-            return await self._lease(turn_id, f"live AND run = {run}", math.inf)
+            return await self._lease(turn_id, f"live AND run = {run}", patience_s)
         return None
 
     async def _lease(self, turn_id: int, wanted: str, patience_s: float) -> PostgresLease | None:
