@@ -126,8 +126,7 @@ async def _add_turns(turns: TurnStore, database: Database, session: Connection) 
     for turn_id, mark in marks.items():
         if mark.size:  # else its number was taken, and nothing more
             lease = PostgresLease(turn_id, database, max_queued=None)
-            for event in await turns.read(turn_id):
-                await lease.append(event)
+            await lease.append_all(await turns.read(turn_id))
             await lease.release()
             aged = "UPDATE turns SET changed_at = to_timestamp(%s) WHERE turn_id = %s"
             session.execute(aged, [mark.written_at / 1e9, turn_id])

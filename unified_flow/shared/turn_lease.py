@@ -8,7 +8,7 @@ another's name there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,6 +148,11 @@ class PostgresLease(ReportingLease):
             except DatabaseAwayError:
                 self._waiting.pop()
                 raise
+
+    async def append_all(self, events: Iterable[AnyEvent]) -> None:
+        """Add events of an earlier time, in one transaction. Raises DatabaseAwayError."""
+        self._waiting += events
+        await self.flush()
 
     async def append_with(
         self, put: Callable[[], T], event_of: Callable[[T], AnyEvent]
