@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
 
+from psycopg import Cursor
+
 from unified_flow.lib.text import terms
 from unified_flow.shared.database import Connection, Database
 from unified_flow.turns.results import PriorTurn
@@ -67,11 +69,12 @@ class SharedSessions(Sessions):
         """Nothing to close: its connections are the process's."""
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._database.run(lambda connection: _run(connection, query, values)[1])
+        rows = self._database.run(lambda connection: _run(connection, query, values).fetchall())
+        return [tuple(map(_read, row)) for row in rows]
 
     def _change(self, work: Callable[[Statement], T]) -> T:
         return self._database.run(
-            lambda connection: work(lambda query, *values: _run(connection, query, values)[0])
+            lambda connection: work(lambda query, *values: _run(connection, query, values).rowcount)
         )
 
     def _index(self, run: Statement, turn_id: int, session_id: str, words: str) -> None:
@@ -104,17 +107,12 @@ def _tokens_of(texts: Sequence[str]) -> list[Tokens]:
     return found
 
 
-def _run(
-    connection: Connection, query: str, values: Sequence[object]
-) -> tuple[int, list[tuple[Any, ...]]]:
-    """How many rows there are, and what they hold. A text is kept in ASCII, as in JSON: the same
-    one comes back, also with a null character, and is found by it."""
+def _run(connection: Connection, query: str, values: Sequence[object]) -> Cursor[Any]:
+    """A text is kept in ASCII, as in JSON: the same one comes back (`_read`), also with a null
+    character, and is found by it."""
     given = [json.dumps(value)[1:-1] if isinstance(value, str) else value for value in values]
-    cursor = connection.execute(query.replace("?", "%s").encode(), given)
-    if cursor.description is None:
-        return cursor.rowcount, []
-    rows = [
-        tuple(json.loads(f'"{value}"') if isinstance(value, str) else value for value in row)
-        for row in cursor
-    ]
-    return cursor.rowcount, rows
+    return connection.execute(query.replace("?", "%s").encode(), given)
+
+
+def _read(value: object) -> object:
+    return json.loads(f'"{value}"') if isinstance(value, str) else value
