@@ -13,10 +13,10 @@ from tests.shared.conftest import wait_until
 from tests.unit.test_turn_store import RUNNER, STOPPED, begun, started
 from unified_flow.engine.worker_dispatch import Workers
 from unified_flow.errors import DatabaseAwayError, QueueFullError
-from unified_flow.shared.database import Connection, Database
+from unified_flow.shared.database import LIVING, Connection, Database
 from unified_flow.shared.turn_lease import PostgresLease
 from unified_flow.shared.turn_store import PostgresTurnStore
-from unified_flow.turns.events import TurnCompleted, TurnResumed
+from unified_flow.turns.events import TurnCompleted, TurnResumed, TurnTakenOver
 from unified_flow.turns.fold import fold
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.store import RunLostError
@@ -264,4 +264,21 @@ async def test_a_turn_that_somebody_looks_at_as_its_last_follower_leaves_has_end
     await asyncio.to_thread(wait_until, database, cancelled)
     await looks.release()
     await asyncio.wait_for(leaving, 10)
+    assert database.row("SELECT status, live FROM turns") == ("interrupted", False)
+
+
+async def test_a_turn_whose_worker_is_gone_ends_as_its_last_follower_leaves(
+    database: Database, asking: PostgresTurnStore, other: PostgresTurnStore
+) -> None:
+    """Also where there is no other worker, who would see that nobody waits for it."""
+    await dispatched(asking)
+    run = await other.claim(1, 1)
+    assert run is not None
+    await run.append(TurnTakenOver(runner=RUNNER, config_digest="c", dispatched=True))
+    await run.flush()
+    assert not await asking.is_queued(1)
+    other.database.close()
+    gone = f"SELECT worker_id NOT IN {LIVING} FROM turns"
+    await asyncio.to_thread(wait_until, database, gone)
+    await asyncio.wait_for(Workers(asking, "en")._leave(1, 1), 10)
     assert database.row("SELECT status, live FROM turns") == ("interrupted", False)
