@@ -1,15 +1,16 @@
-"""The search for the question beside the first phase, under a policy that wants one.
+"""The searches for the question beside the first phase, under a policy that wants them.
 
 Eight phases call models before anything is retrieved. So that there are passages to show should a
 model fail, and so that no model is asked in vain while the index is down, the question is searched
-for at once (system.md, "Policies"). The first phase ends when both have; the earlier failure wins.
+for at once (system.md, "Policies"), in the words in which rules would plan it, so that their plan
+finds it done. The first phase ends when both have; the earlier failure wins.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -32,13 +33,14 @@ BEFORE_TOOLS = (None, *NAMES[: NAMES.index("coordinator") - 1])
 
 
 class Prefetch:
-    """The search that the turn will ask for most probably, begun before it does."""
+    """The searches that the turn will ask for most probably, begun before it does."""
 
-    def __init__(self, run: TurnRun, turn: Turn, tool: Tool, args: BaseModel) -> None:
+    def __init__(self, run: TurnRun, turn: Turn, tool: Tool, searches: Sequence[BaseModel]) -> None:
         self._services = run.services
         self._caller = Caller(turn.user_id, turn.session_id, turn.turn_id)
         self._tool = tool
-        self._args = args
+        self._searches = searches
+        self._args = searches[0]  # of the one that runs
         self._joined = False
         assert run.search_ends_at is not None
         left_s = run.search_ends_at - asyncio.get_running_loop().time()
@@ -50,13 +52,18 @@ class Prefetch:
         searched, or no search is allowed."""
         if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
             return None
+        # Late, because it loads the word lists of all languages.
+        from unified_flow.models.embedded.planning import questions_in, search_query
+
         toolbox, gate = run.services.toolbox, run.services.gate
+        queries = map(search_query, questions_in(turn.question))
+        requests = (ToolRequest(tool=DOC_SEARCH, args={"query": query}) for query in queries)
         try:
-            tool, args = toolbox.check(ToolRequest(tool=DOC_SEARCH, args={"query": turn.question}))
+            (tool, *_), searches = zip(*map(toolbox.check, requests), strict=True)
         except ToolNotFoundError:
             return None
         allowed = gate.decide(tool, turn.session_id).verdict == "allowed"
-        return cls(run, turn, tool, args) if allowed else None
+        return cls(run, turn, tool, searches) if allowed else None
 
     async def run_beside(
         self, phase: Coroutine[Any, Any, T], set_call_site: Callable[[CallSite], None]
@@ -85,11 +92,11 @@ class Prefetch:
             _retrieve_exception(running)
 
     async def passages(self) -> list[Passage]:
-        """What the search finds in the time that it has left; [] if it fails."""
+        """What the searches find in the time that they have left; [] if one fails."""
         await asyncio.wait({self._task})
         if not self._failed:
-            output, _ = self._task.result()
-            return passages_in(output.result)
+            found = self._task.result()
+            return [each for output, _ in found for each in passages_in(output.result)]
         error = self._task.exception()
         why = f"{type(error).__name__}: {redact_text(str(error))}"
         logger.error("the search beside a phase that failed has failed too: %s", why)
@@ -97,8 +104,9 @@ class Prefetch:
 
     def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
         """The result of the same call, and its duration in ms; None for any other call."""
-        same = self._joined and (tool.name, args) == (self._tool.name, self._args)
-        return self._task.result() if same else None
+        if not self._joined or tool.name != self._tool.name or args not in self._searches:
+            return None
+        return self._task.result()[self._searches.index(args)]
 
     def end(self) -> None:
         self._task.cancel()
@@ -109,11 +117,16 @@ class Prefetch:
         done = self._task.done() and not self._task.cancelled()
         return done and self._task.exception() is not None
 
-    async def _search(self, within_s: float | None) -> tuple[ToolOutput, float]:
-        """The result, and its duration in ms."""
-        started, call = perf_counter(), self._services.toolbox.call
-        output = await call(self._tool, self._args, self._caller, within_s=within_s)
-        return output, elapsed_ms(started)
+    async def _search(self, within_s: float | None) -> list[tuple[ToolOutput, float]]:
+        """The results, which share the time, each with its duration in ms."""
+        call, found, left_s = self._services.toolbox.call, [], within_s
+        for args in self._searches:
+            self._args = args
+            started = perf_counter()
+            output = await call(self._tool, args, self._caller, within_s=left_s)
+            found.append((output, took := elapsed_ms(started)))
+            left_s = left_s and max(0.0, round(left_s - took / 1000, 2))
+        return found
 
 
 def _retrieve_exception(task: asyncio.Future[Any]) -> None:
