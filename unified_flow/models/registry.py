@@ -64,8 +64,9 @@ class ModelRegistry:
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:
-        """The model with the time-out and breaker of `graceful`; other policies add none."""
-        if self._settings.policy != "graceful":
+        """The model with the time-out and breaker of `graceful`; other policies add none. Rules,
+        which wait for nobody, have none either."""
+        if self._settings.policy != "graceful" or model.name == EMBEDDED:
             return model
         own = self._settings.graceful
         rules = CircuitRules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
