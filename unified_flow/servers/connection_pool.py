@@ -166,23 +166,29 @@ class _SocketStream(httpcore.AsyncNetworkStream):
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._loop = asyncio.get_running_loop()
+        self._unsent = b""
         self._in_use = self._closed = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        with self._used(httpcore.ReadError):
+        with self._used():
+            unsent, self._unsent = self._unsent, b""
+            if unsent:
+                # A server may refuse a request before it has read it, and its answer is there.
+                with suppress(OSError):
+                    await self._loop.sock_sendall(self._socket, unsent)
             return await self._loop.sock_recv(self._socket, max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        with self._used(httpcore.WriteError):
-            await self._loop.sock_sendall(self._socket, buffer)
+        """A request comes as head, body and end. They are sent in one, when its answer is read."""
+        self._unsent += buffer
 
     @contextmanager
-    def _used(self, error: type[httpcore.NetworkError]) -> Iterator[None]:
+    def _used(self) -> Iterator[None]:
         self._in_use = True
         try:
             yield
         except OSError as exc:
-            raise error(str(exc)) from exc
+            raise httpcore.ReadError(str(exc)) from exc
         finally:
             self._in_use = False
             if self._closed:
