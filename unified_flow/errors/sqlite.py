@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,9 +18,9 @@ _UNREADABLE = ("SQLITE_IOERR",)
 
 
 @contextmanager
-def failures(path: Path, what: str, *, broken: str) -> Iterator[None]:
+def failures(path: Path, what: str, *, broken: str | Callable[[], str]) -> Iterator[None]:
     """Turns them into a RetrievalError about `what`, such as "The document index"; `broken` is what
-    to do if it is the file itself that is at fault."""
+    to do if it is the file itself that is at fault, or makes that only then."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -38,7 +38,8 @@ def failures(path: Path, what: str, *, broken: str) -> Iterator[None]:
                 f"There is no room on the disk for {what[0].lower()}{what[1:]} {path}",
                 hint="Free some space, then try again; what it held is untouched.",
             ) from exc
-        raise RetrievalError(f"{what} {path} is broken: {exc}", hint=broken) from exc
+        hint = broken if isinstance(broken, str) else broken()
+        raise RetrievalError(f"{what} {path} is broken: {exc}", hint=hint) from exc
     except OSError as exc:
         said = exc.strerror or str(exc)
         if exc.errno == errno.EROFS:  # which no permission mends

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -99,7 +100,7 @@ class Index:
         roots = self._roots if paths is None else resolved(paths)
         options = options or UpdateOptions()
         options = replace(options, exclude=options.exclude | own_folders(self.path))
-        with store.index_failures(self.path, self._hint(roots)):
+        with store.index_failures(self.path, partial(self._hint, roots)):
             store.create_file(self.path)
             if options.rebuild or not self.path.stat().st_size:
                 self.close()  # our own reader of what was there before would be in the way
@@ -133,7 +134,7 @@ class Index:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with (
-            store.index_failures(self.path, self._hint(None)),
+            store.index_failures(self.path, self._hint),
             closing(store.connect(self.path, read_only=False)) as connection,
         ):
             yield connection
@@ -194,7 +195,7 @@ class Index:
     @contextmanager
     def reading(self) -> Iterator[IndexReader]:
         """The reader, within one transaction, so that all it reads is of one state."""
-        with self._lock, store.index_failures(self.path, self._hint(None)):
+        with self._lock, store.index_failures(self.path, self._hint):
             reader = self._connected()
             reader.connection.execute("BEGIN")
             try:
@@ -234,7 +235,7 @@ class Index:
         if store.is_new(reader.connection):
             raise RetrievalError(
                 f"The document index {self.path} is empty: indexing never completed",
-                hint=self._hint(None),
+                hint=self._hint(),
             )
         if store.stored(reader.connection, "version") != store.version():
             raise RetrievalError(
@@ -244,7 +245,7 @@ class Index:
         reader.learn(self._roots)
         reader.data_version = now
 
-    def _hint(self, roots: Sequence[Root] | None) -> str:
+    def _hint(self, roots: Sequence[Root] | None = None) -> str:
         return f"Build it anew: unified-flow index --rebuild {self._shell_roots(roots)}"
 
     def _shell_roots(self, roots: Sequence[Root] | None) -> str:

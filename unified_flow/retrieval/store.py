@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, suppress
 from functools import cache
 from pathlib import Path
@@ -92,7 +93,7 @@ def deciding_files() -> list[Path]:
     return files
 
 
-def index_failures(path: Path, hint: str) -> AbstractContextManager[None]:
+def index_failures(path: Path, hint: str | Callable[[], str]) -> AbstractContextManager[None]:
     """`hint`: what to do about a broken one."""
     return sqlite.failures(path, "The document index", broken=hint)
 
