@@ -55,7 +55,7 @@ def _reply(text: str) -> ModelCalled:
 
 
 def _write(folder: Path, *events: AnyEvent) -> None:
-    journal = Journal(folder, create=True)
+    journal = Journal(folder, create=not (folder / JOURNAL).exists())
     journal.write(events, durable=False)
     journal.close()
 

@@ -66,9 +66,9 @@ class Journal:
         self.size = 0  # bytes of its whole lines, once something is to follow them
         self._lines: int | None = None
         self._names_durable = False
-        flags = os.O_RDWR | os.O_APPEND
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         path = folder / JOURNAL
-        self._file = open_private(path, flags) if create else os.open(path, flags | os.O_CLOEXEC)
+        self._file = open_private(path, flags | os.O_EXCL) if create else os.open(path, flags)
         try:
             turn_lock.take(self._file, path)
         except OSError:
