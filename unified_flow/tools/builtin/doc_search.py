@@ -60,8 +60,7 @@ def _found(documents: Documents, args: SearchArguments) -> ToolOutput:
         "query": args.query,
         "passages": [passage.model_dump(mode="json") for passage in passages],
     }
-    asked = language_of(args.query, default="")
-    if asked and known and asked not in known:
+    if known and language_of(args.query, default=known[0]) not in known:
         result["languages"] = list(known)
     if left:
         more = [f"… {len(left) - UNREAD}"] if len(left) > UNREAD else []
