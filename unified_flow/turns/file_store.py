@@ -32,6 +32,7 @@ FOLDER = re.compile(r"turn_[0-9]{6,15}")
 READ_AT_ONCE_BYTES = 16 * 1024
 WRITES_AVERAGED = 64
 BEGINNINGS_AVERAGED = 8  # few disks wait for them: they are averaged on their own
+DISCARD_S = 0.05  # for the next to join: a thread for each costs as much as the deletion
 WRITERS = 16  # several turns' writes also share one commit of the file system
 
 
@@ -100,7 +101,7 @@ class FileTurnStore(TurnStore):
         journal = Journal(folder, create=create)
         mark = self._running / str(turn_id)
         try:
-            os.link(folder / JOURNAL, mark)
+            os.link(journal.path, mark)
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
@@ -233,8 +234,8 @@ class FileTurnStore(TurnStore):
         folder.rmdir()
 
     def discard(self, folder: Path) -> None:
-        """Delete the folder soon: some disks take milliseconds, and nobody need wait. `sweep`
-        deletes what a process leaves that ends before."""
+        """Delete the folder soon, with others: some disks take milliseconds, and nobody need wait.
+        `sweep` deletes what a process leaves that ends before."""
         self._discarded.append(folder)
         if self._discarding is None or self._discarding.done():
             self._discarding = asyncio.ensure_future(self._delete_discarded())
@@ -243,6 +244,7 @@ class FileTurnStore(TurnStore):
         from unified_flow.turns.journal import delete
 
         while self._discarded:
+            await asyncio.sleep(DISCARD_S)
             folders, self._discarded = self._discarded, []
             await self._threads.run(partial(delete, *folders))
 

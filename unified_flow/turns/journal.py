@@ -67,7 +67,7 @@ class Journal:
         self._lines: int | None = None
         self._names_durable = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        path = folder / JOURNAL
+        path = self.path = folder / JOURNAL
         self._file = open_private(path, flags | os.O_EXCL) if create else os.open(path, flags)
         try:
             turn_lock.take(self._file, path)
