@@ -58,10 +58,10 @@ async def _run_phases(ledger: Ledger, run: TurnRun) -> Ended:
     try:
         while True:
             step = next_step(ledger.turn, run.services.settings.limits)
-            if step == End("answered"):
-                return "answered"
             turn = ledger.turn
             if isinstance(step, End):
+                if step.status == "answered":
+                    return "answered"
                 reply = turn.clarification_question or ""
                 released = await guardrails.releases(ledger, reply, run.ends_at)
                 return "clarify" if released else "silenced"

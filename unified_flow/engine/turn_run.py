@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from unified_flow.engine.services import Services
 from unified_flow.errors import PipelineTimeoutError
@@ -14,8 +13,7 @@ from unified_flow.errors.classification import Stage
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class CallSite:
+class CallSite(NamedTuple):
     """What a phase is doing: which model or tool it has called, if any."""
 
     stage: Stage = "answer_pipeline"

@@ -25,6 +25,7 @@ from unified_flow.turns.events import (
 from unified_flow.turns.lines import unlike
 from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import (
+    NOT_BEGUN,
     Counters,
     RetriedIntervention,
     Status,
@@ -70,7 +71,7 @@ class UnknownValueError(JournalOrderError):
 
 def fold(journal: Iterable[AnyEvent]) -> Turn:
     """Raises JournalOrderError."""
-    return reduce(apply, journal, Turn())
+    return reduce(apply, journal, NOT_BEGUN)
 
 
 def apply(turn: Turn, event: Observed) -> Turn:
@@ -100,7 +101,7 @@ def apply(turn: Turn, event: Observed) -> Turn:
             return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
         case events.TurnStarted():
             same = {name: getattr(event, name) for name in BEGUN_WITH}
-            return Turn(started_at=event.at, runs_since=event.at, **same)
+            return changed(NOT_BEGUN, started_at=event.at, runs_since=event.at, **same)
         case events.TurnCompleted():
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms

@@ -14,7 +14,7 @@ from unified_flow.turns.archive import read_turn
 from unified_flow.turns.events import AnyEvent, Observed, TurnStarted
 from unified_flow.turns.fold import apply
 from unified_flow.turns.store import TurnLease, TurnStore
-from unified_flow.turns.turn import Turn
+from unified_flow.turns.turn import NOT_BEGUN, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Ledger:
         turn: Turn | None = None,
         past: Sequence[AnyEvent] = (),
     ) -> None:
-        self.turn = turn or Turn()
+        self.turn = turn or NOT_BEGUN
         self.lease = lease
         self._onlooker = observer
         self.observers = [] if observer is None else [observer]
@@ -137,7 +137,7 @@ class Ledger:
 
     def forget(self) -> None:
         """Forget the turn: another one answers, and nothing of this one has happened."""
-        self.turn = Turn()
+        self.turn = NOT_BEGUN
         self.events.clear()
 
     def show(self, event: Observed) -> None:

@@ -249,3 +249,6 @@ class Turn:
         """The place in `visits` of the first run of `phase` that still counts."""
         places = enumerate(self.visits)
         return next((n for n, v in places if v.phase == phase and v.status != "dropped"), None)
+
+
+NOT_BEGUN = Turn()
