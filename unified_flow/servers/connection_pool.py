@@ -170,29 +170,23 @@ class _SocketStream(httpcore.AsyncNetworkStream):
         self._in_use = self._closed = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        with self._used():
-            unsent, self._unsent = self._unsent, b""
+        unsent, self._unsent, self._in_use = self._unsent, b"", True
+        try:
             if unsent:
                 # A server may refuse a request before it has read it, and its answer is there.
                 with suppress(OSError):
                     await self._loop.sock_sendall(self._socket, unsent)
             return await self._loop.sock_recv(self._socket, max_bytes)
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """A request comes as head, body and end. They are sent in one, when its answer is read."""
-        self._unsent += buffer
-
-    @contextmanager
-    def _used(self) -> Iterator[None]:
-        self._in_use = True
-        try:
-            yield
         except OSError as exc:
             raise httpcore.ReadError(str(exc)) from exc
         finally:
             self._in_use = False
             if self._closed:
                 self._socket.close()
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """A request comes as head, body and end. They are sent in one, when its answer is read."""
+        self._unsent += buffer
 
     async def aclose(self) -> None:
         self._closed = True
