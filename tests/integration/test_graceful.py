@@ -32,6 +32,7 @@ from unified_flow.models.scripted import ScriptedModel
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.resume.human_input import ResumeRequest
 from unified_flow.resume.resumption import resume_turn
+from unified_flow.retrieval.documents import Documents
 from unified_flow.tools.builtin.doc_search import doc_search
 from unified_flow.turns.turn import Turn
 from unified_flow.wiring import wire
@@ -263,6 +264,37 @@ class Hanging:
     ) -> None:
         self.inside += 1
         self.let_go.wait()
+
+
+class Counted:
+    may_wait = False
+
+    def __init__(self, documents: Documents) -> None:
+        self.documents = documents
+        self.queries: list[str] = []
+
+    def found(self, query: str, limit: int, conversation: Mapping[str, float] | None = None) -> Any:
+        self.queries.append(query)
+        return self.documents.found(query, limit, conversation)
+
+
+def test_each_part_of_a_question_is_searched_for_once(
+    home: Path, docs: Path, tmp_path: Path
+) -> None:
+    """The search beside the first phase and the plan of rules ask for the same."""
+    documents = wire(tmp_path / "indexed", docs=[docs]).documents
+    assert documents is not None
+    documents.ensure_fresh()
+    store = Counted(documents)
+    flow = UnifiedFlow(wire(home, tools=[doc_search(store)], policy="graceful"))
+
+    async def run() -> Turn:
+        async with flow:
+            return await flow.process("s", "Please tell me what a topic is? What is a service?")
+
+    turn = asyncio.run(run())
+    assert [each.result["query"] for each in turn.sections.coordinator] == store.queries
+    assert len(store.queries) == 2
 
 
 def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
