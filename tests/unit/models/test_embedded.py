@@ -187,12 +187,12 @@ def test_the_first_quote_answers(desk: Desk, question: str, quoted: str, source:
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ("Who won the football world cup in 1998?", "do not hold"),
-        ("What is the melting point of tungsten?", "do not hold"),
-        ("Where do the glorbian snarfs hibernate?", "do not hold"),
-        ("Vad är huvudstaden i Peru?", "inget svar"),
-        ("Quelle est la capitale du Pérou ?", "ne contiennent pas"),
-        ("秘鲁的首都是哪里？", "没有这个问题的答案"),
+        ("Who won the football world cup in 1998?", "clearly answers this"),
+        ("What is the melting point of tungsten?", "clearly answers this"),
+        ("Where do the glorbian snarfs hibernate?", "clearly answers this"),
+        ("Vad är huvudstaden i Peru?", "svarar tydligt"),
+        ("Quelle est la capitale du Pérou ?", "ne répond clairement"),
+        ("秘鲁的首都是哪里？", "没有明确回答"),
     ],
 )
 def test_what_the_documents_do_not_hold_is_said(desk: Desk, question: str, says: str) -> None:
@@ -241,7 +241,7 @@ def test_a_compound_question_is_answered_in_both_parts(desk: Desk) -> None:
 def test_the_half_that_cannot_be_answered_is_said(desk: Desk) -> None:
     draft = draft_of(ask(desk, "How many eggs does the queen lay and who is the mayor of Lima?"))
     assert "1,500 eggs" in draft.citations[0].quote
-    assert "do not hold an answer to: who is the mayor of Lima?" in draft.response
+    assert "clearly answers: who is the mayor of Lima?" in draft.response
 
 
 def test_lines_of_a_file(desk: Desk) -> None:
