@@ -27,7 +27,7 @@ from unified_flow.errors import ConfigError, DatabaseAwayError
 from unified_flow.flow import UnifiedFlow
 from unified_flow.guardrails.guardrails import open_store
 from unified_flow.shared.database import PATIENCE_S, Connection, Database, database_at, joining
-from unified_flow.shared.migration import migrate, revision_of
+from unified_flow.shared.migration import REVISION, migrate, revision_of
 from unified_flow.wiring import wire
 
 runner = CliRunner()
@@ -39,6 +39,7 @@ def test_migrating_twice_changes_nothing(postgres_url: str) -> None:
     before, now = migrate(database)
     assert before is None
     assert migrate(database) == (now, now)
+    assert revision_of(database) == now == REVISION
     with database.connection() as connection:
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM dbos.workflow_status").fetchone() == (0,)

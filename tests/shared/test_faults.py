@@ -439,7 +439,7 @@ def test_a_write_that_had_begun_is_asked_about(
     first = start_worker()
     asked = asking()
     end = monotonic() + LIMIT_S
-    while not note.exists() and monotonic() < end:
+    while not (note.exists() and note.read_text()) and monotonic() < end:
         sleep(0.05)
     first.kill()
     start_worker()

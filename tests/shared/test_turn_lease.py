@@ -76,6 +76,23 @@ async def test_whose_session_ended_goes_on_if_nobody_else_has_the_turn(
     await lease.release()
 
 
+async def test_a_turn_that_was_let_go_while_the_database_was_away_is_free_once_it_is_back(
+    store: PostgresTurnStore, other: PostgresTurnStore
+) -> None:
+    lease = await written(other)
+    await lease.append(STOPPED)
+    url, other.database.url = other.database.url, "postgresql://u@127.0.0.1:1/gone"
+    other.database.patience_s = 0.0
+    other.database.close()
+    with store.database.connect() as session:
+        session.execute(SESSIONS, [other.database.program])
+    await lease.release()
+    other.database.url = url
+    assert await other.ids() == [lease.turn_id]  # the next statement that succeeds
+    taken = await store.open(lease.turn_id)
+    await taken.release()
+
+
 @pytest.mark.parametrize("writes", [False, True])
 async def test_whose_turn_another_has_writes_nothing(
     writes: bool, database: Database, store: PostgresTurnStore, other: PostgresTurnStore

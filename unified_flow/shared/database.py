@@ -95,7 +95,10 @@ class Database:
         self.patience_s = PATIENCE_S
         self._away_since: float | None = None
         self._kept: list[Connection] = []
-        self.held: dict[object, object] = {}  # the names that `hold` has given
+        # What tasks of this process have taken: a name in a row tells only processes apart.
+        self._held: set[int | str] = set()
+        self._overdue: list[Callable[[], object]] = []
+        self._guard = threading.Lock()
         self._room = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
     def connect(self, name: str = "", kind: type[Connection] = psycopg.Connection) -> Connection:
@@ -189,14 +192,29 @@ class Database:
                     raise
             else:
                 self._away_since = None
+                if self._overdue and not is_joined():
+                    overdue, self._overdue = self._overdue, []
+                    for each in overdue:
+                        each()
                 return done
             sleep(pause_s)
 
-    def hold(self, name: object) -> bool:
-        """Whether the caller has the name now, alone in this process, until it takes it out of
-        `held`."""
-        token = object()
-        return self.held.setdefault(name, token) is token
+    def once_back(self, work: Callable[[], object]) -> None:
+        """Do it after the next statement that succeeds."""
+        self._overdue.append(work)
+
+    def hold(self, name: int | str) -> bool:
+        """Whether the caller has the name now, alone in this process, until it is released."""
+        with self._guard:
+            is_free = name not in self._held
+            self._held.add(name)
+            return is_free
+
+    def release(self, name: int | str) -> None:
+        self._held.discard(name)
+
+    def holds(self, name: int | str) -> bool:
+        return name in self._held
 
     def close(self) -> None:
         while self._kept:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -293,17 +292,28 @@ class PostgresLease(ReportingLease):
             await in_thread(self.let_go)
 
     def let_go(self) -> None:
-        """While the database is away this process alone knows of it, until it ends."""
+        """Others may take the turn: now, or once the database is back."""
         self.drop()
         if self._state == "held":
             self._state = "released"
-            query = (
-                "UPDATE turns SET worker_id = NULL"
-                " WHERE turn_id = %(id)s AND worker_id = %(holder)s RETURNING 1"
-            )
-            with suppress(DatabaseAwayError):
-                self.database.row(query, id=self.turn_id, holder=self.database.program)
-        self.database.held.pop(self.turn_id, None)
+            self._clear_name()
+        self.database.release(self.turn_id)
+
+    def _clear_name(self) -> None:
+        query = (
+            "UPDATE turns SET worker_id = NULL"
+            " WHERE turn_id = %(id)s AND worker_id = %(holder)s RETURNING 1"
+        )
+        try:
+            self.database.row(query, id=self.turn_id, holder=self.database.program)
+        except DatabaseAwayError:
+            self.database.once_back(self._clear_name_left)
+
+    def _clear_name_left(self) -> None:
+        """Unless this process has taken the turn again."""
+        if self.database.hold(self.turn_id):
+            self._clear_name()
+            self.database.release(self.turn_id)
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

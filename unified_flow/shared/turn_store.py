@@ -91,7 +91,7 @@ class PostgresTurnStore(TurnStore):
             row = self.database.row(query, turn_id=turn_id, holder=self.database.program)
         finally:
             if row is None or row[1] is None:
-                self.database.held.pop(turn_id)
+                self.database.release(turn_id)
         if row is None:
             raise self._unknown(turn_id)
         return tuple(row)
@@ -119,7 +119,7 @@ class PostgresTurnStore(TurnStore):
                     return
             finally:
                 if is_alone:
-                    self.database.held.pop(digest)
+                    self.database.release(digest)
             # One that its last follower has left is cancelled just now, and goes on then.
             await asyncio.sleep(pause_s)
 
@@ -181,7 +181,7 @@ class PostgresTurnStore(TurnStore):
 
     async def is_held(self, turn_id: int) -> bool:
         """Whether somebody runs it, or it waits for a worker, its first or another one."""
-        is_here = turn_id in self.database.held
+        is_here = self.database.holds(turn_id)
         return is_here or await self._is(f"live OR worker_id IN {LIVING}", turn_id)
 
     async def is_queued(self, turn_id: int) -> bool:
