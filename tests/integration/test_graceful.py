@@ -297,6 +297,14 @@ def test_each_part_of_a_question_is_searched_for_once(
     assert len(store.queries) == 2
 
 
+def test_rules_are_not_bounded_as_a_model_is(home: Path, docs: Path) -> None:
+    hasty = {"generation_timeout_s": 0.000_001}
+    flow = UnifiedFlow.from_config(home, docs=[docs], policy="graceful", graceful=hasty)
+    turn = asyncio.run(ask(flow))
+    assert isinstance(turn, Turn)
+    assert turn.citations
+
+
 def test_a_store_that_hangs_holds_a_few_threads_and_no_turn(home: Path) -> None:
     store = Hanging()
     settings = {"policy": "graceful", "graceful": {"search_timeout_s": 0.2}}

@@ -40,7 +40,7 @@ class Prefetch:
         self._caller = Caller(turn.user_id, turn.session_id, turn.turn_id)
         self._tool = tool
         self._searches = searches
-        self._args = searches[0]  # of the one that runs
+        self._found: list[tuple[ToolOutput, float]] = []  # results with their durations in ms
         self._joined = False
         assert run.search_ends_at is not None
         left_s = run.search_ends_at - asyncio.get_running_loop().time()
@@ -52,7 +52,8 @@ class Prefetch:
         searched, or no search is allowed."""
         if not run.bounds.searches_first or turn.completed not in BEFORE_TOOLS:
             return None
-        # Late, because it loads the word lists of all languages.
+        # The functions of the plan, so that its searches are the same; late, because they load the
+        # word lists of all languages.
         from unified_flow.models.embedded.planning import questions_in, search_query
 
         toolbox, gate = run.services.toolbox, run.services.gate
@@ -79,9 +80,8 @@ class Prefetch:
         try:
             await asyncio.wait({running, self._task}, return_when=asyncio.FIRST_EXCEPTION)
             if self._failed:
-                set_call_site(
-                    CallSite("retriever", tool=DOC_SEARCH, tool_args=self._args.model_dump())
-                )
+                failed = self._searches[len(self._found)].model_dump()
+                set_call_site(CallSite("retriever", tool=DOC_SEARCH, tool_args=failed))
                 self._task.result()
             result = await running
             self._joined = True
@@ -92,21 +92,20 @@ class Prefetch:
             _retrieve_exception(running)
 
     async def passages(self) -> list[Passage]:
-        """What the searches find in the time that they have left; [] if one fails."""
+        """What the searches find in the time that they have left, until one fails."""
         await asyncio.wait({self._task})
-        if not self._failed:
-            found = self._task.result()
-            return [each for output, _ in found for each in passages_in(output.result)]
-        error = self._task.exception()
-        why = f"{type(error).__name__}: {redact_text(str(error))}"
-        logger.error("the search beside a phase that failed has failed too: %s", why)
-        return []
+        if self._failed:
+            error = self._task.exception()
+            why = f"{type(error).__name__}: {redact_text(str(error))}"
+            logger.error("the search beside a phase that failed has failed too: %s", why)
+        found = [each for output, _ in self._found for each in passages_in(output.result)]
+        return list({each.chunk_id: each for each in found}.values())
 
     def answers(self, tool: Tool, args: BaseModel) -> tuple[ToolOutput, float] | None:
         """The result of the same call, and its duration in ms; None for any other call."""
         if not self._joined or tool.name != self._tool.name or args not in self._searches:
             return None
-        return self._task.result()[self._searches.index(args)]
+        return self._found[self._searches.index(args)]
 
     def end(self) -> None:
         self._task.cancel()
@@ -117,16 +116,15 @@ class Prefetch:
         done = self._task.done() and not self._task.cancelled()
         return done and self._task.exception() is not None
 
-    async def _search(self, within_s: float | None) -> list[tuple[ToolOutput, float]]:
-        """The results, which share the time, each with its duration in ms."""
-        call, found, left_s = self._services.toolbox.call, [], within_s
+    async def _search(self, within_s: float | None) -> None:
+        """One after the other, within this time together."""
+        call, began = self._services.toolbox.call, perf_counter()
+        self._found.clear()
         for args in self._searches:
-            self._args = args
             started = perf_counter()
+            left_s = None if within_s is None else max(0.0, round(began + within_s - started, 2))
             output = await call(self._tool, args, self._caller, within_s=left_s)
-            found.append((output, took := elapsed_ms(started)))
-            left_s = left_s and max(0.0, round(left_s - took / 1000, 2))
-        return found
+            self._found.append((output, elapsed_ms(started)))
 
 
 def _retrieve_exception(task: asyncio.Future[Any]) -> None:

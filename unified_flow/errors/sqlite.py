@@ -20,7 +20,7 @@ _UNREADABLE = ("SQLITE_IOERR",)
 @contextmanager
 def failures(path: Path, what: str, *, broken: str | Callable[[], str]) -> Iterator[None]:
     """Turns them into a RetrievalError about `what`, such as "The document index"; `broken` is what
-    to do if it is the file itself that is at fault, or makes that only then."""
+    to do if it is the file itself that is at fault; a function is only called then."""
     try:
         yield
     except sqlite3.Error as exc:

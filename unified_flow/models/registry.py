@@ -64,13 +64,13 @@ class ModelRegistry:
         return self._models[name]
 
     def _bounded(self, model: Model) -> Model:
-        """The model with the time-out and breaker of `graceful`; other policies add none. Rules,
-        which wait for nobody, have none either."""
+        """The model with the time-out and breaker of `graceful`; other policies add none. The
+        embedded model, which waits for nobody, has none either."""
         if self._settings.policy != "graceful" or model.name == EMBEDDED:
             return model
         own = self._settings.graceful
-        rules = CircuitRules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
-        return BoundedModel(model, own.generation_timeout_s, rules if own.breaker else None)
+        circuit = CircuitRules(own.breaker_failures, own.breaker_window_s, own.breaker_open_s)
+        return BoundedModel(model, own.generation_timeout_s, circuit if own.breaker else None)
 
     async def aclose(self) -> None:
         for model in self._models.values():

@@ -166,11 +166,11 @@ class _SocketStream(httpcore.AsyncNetworkStream):
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._loop = asyncio.get_running_loop()
-        self._unsent = b""
+        self._unsent = bytearray()
         self._in_use = self._closed = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        unsent, self._unsent, self._in_use = self._unsent, b"", True
+        unsent, self._unsent, self._in_use = self._unsent, bytearray(), True
         try:
             if unsent:
                 # A server may refuse a request before it has read it, and its answer is there.

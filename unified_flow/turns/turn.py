@@ -251,4 +251,4 @@ class Turn:
         return next((n for n, v in places if v.phase == phase and v.status != "dropped"), None)
 
 
-NOT_BEGUN = Turn()
+NOT_BEGUN = Turn()  # made once: it has many defaults. Nobody may change its dicts in place
