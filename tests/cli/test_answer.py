@@ -107,7 +107,12 @@ def test_what_the_response_does_not_name_is_listed(capsys: pytest.CaptureFixture
 def test_sections_that_come_near_are_named_below_the_passages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = [("Robots > Starting", 5, 0.7), ("Robots > Stopping", 30, 0.6), ("Songs", 90, 0.3)]
+    token = f"sk-proj-{'a1B2' * 12}"
+    found = [
+        ("Robots > Starting", 5, 0.7),
+        (f"Stopping with {token}", 30, 0.6),
+        ("Songs", 90, 0.3),
+    ]
     passages = [
         Passage(
             chunk_id=str(line),
@@ -126,5 +131,5 @@ def test_sections_that_come_near_are_named_below_the_passages(
     sections = Sections(coordinator=(search,), synthesis=draft)
     answer.show_answer(Turn(status="answered", sections=sections))
     assert capsys.readouterr().out == (
-        f"{RESPONSE}\n\nSee also:\n- Robots > Stopping (docs/robots.md:30)\n"
+        f"{RESPONSE}\n\nSee also:\n- Stopping with [redacted] (docs/robots.md:30)\n"
     )

@@ -34,7 +34,7 @@ _NEAR = 0.5  # of the best passage's score, for one of them
 
 def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
     """The response, the passages that it quotes laid out; then the citations that it does not name,
-    or the sections that come next.
+    or the sections that come near.
 
     `roots` are the documents' roots, which places are relative to.
     """
@@ -51,6 +51,7 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
             say(wrapped(clean(before.strip())) + "\n")
         _show_passage(citation, roots)
         rest = after
+    quotes_are_shown = len(left) < len(turn.citations)
     if rest.strip():
         say(wrapped(clean(_located(rest.strip(), turn, roots))))
     if named := [each for each in left if each.source not in rest]:
@@ -59,11 +60,12 @@ def show_answer(turn: Turn, roots: Sequence[Path] = ()) -> None:
             heading = f"  {one_line(citation.heading)}" if citation.heading else ""
             say(f"  {clickable(citation.source, roots)}{heading}")
             say(wrapped(f"  “{one_line(citation.quote)}”"))
-    elif len(left) < len(turn.citations) and (further := _further(turn)):
-        say("See also:")
+    elif quotes_are_shown and (further := _further(turn)):
+        say("\nSee also:" if rest.strip() else "See also:")
         for each in further:
             place = clickable(each.source(), roots)
-            say(wrapped(f"- {title_of(one_line(each.heading), place)}"))
+            heading = redact_for_asker(one_line(each.heading))
+            say(wrapped(f"- {title_of(heading, place)}"))
 
 
 def _further(turn: Turn) -> list[Passage]:

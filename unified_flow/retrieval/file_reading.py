@@ -158,18 +158,16 @@ def _analyse(read: ReadFile, file: FoundFile, chunks: list[Chunk]) -> None:
     # A file is also found by its name: often nothing else names its subject.
     stem = PurePath(file.shown).stem
     name = [term for term in terms(stem, language) if not term.isdigit()]
-    before = ""
     for chunk in chunks:
         above, _, title = chunk.heading.rpartition(" > ")
-        if chunk.heading == before:  # a section is opened by its first part
+        if chunk.continues:  # a section is opened by its first part
             above, title = chunk.heading, ""
-        before = chunk.heading
         trail = dict.fromkeys([*terms(above, language), *name])
         body = terms(chunk.text, language)
         version = version_in(chunk.heading, stem)
         checksum, digest = zlib.crc32(chunk.text.encode()), digest_of(chunk.heading, chunk.text)
         row = (chunk.line, chunk.end_line, chunk.page, chunk.heading, chunk.text, checksum, digest,
-               version)  # fmt: skip
+               chunk.continues, version)  # fmt: skip
         fields = " ".join(terms(title, language)), " ".join(trail), " ".join(body)
         read.chunks.append((row, fields))
 

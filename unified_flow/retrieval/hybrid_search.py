@@ -90,6 +90,10 @@ class HybridSearch:
                     others = reader.chunks(meaning.keys() - words.keys())
                     words |= {id: score for score, id in reader.ordered(others, found.question)}
                     ordered = joined(words, meaning)
+                    part = reader.next_part(ordered[0][1]) if ordered else None
+                    if part is not None and part not in words:
+                        more = reader.ordered(reader.chunks([part]), found.question)
+                        ordered = joined(words | {id: score for score, id in more}, meaning)
                     yield reader, replace(found, ordered=ordered, meaning=meaning)
                     return
             self.follow(index)  # it has changed, perhaps through another process

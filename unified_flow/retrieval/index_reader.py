@@ -36,6 +36,7 @@ from unified_flow.turns.passage import Passage
 _CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked
 # FTS5's. A term in the heading weighs more here than in a score: the heading may say what is asked.
 _BM25 = f"bm25(term, 5.0, {TRAIL_WEIGHT}, 1.0)"
+_SEVERAL = 5  # passages, of which the last may go on where the first ends
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
 
 
@@ -145,6 +146,10 @@ class IndexReader:
             left_out = demand * chosen + 1 - chosen
             if len(ordered) >= limit and ordered[limit - 1][0] >= REACHED * left_out:
                 break
+        if ordered and (part := self.next_part(ordered[0][1])) is not None:
+            known = {chunk.id for chunk in proposed}
+            unknown = self.ordered(self.chunks({part} - known), question)
+            ordered = sorted(ordered + unknown, key=_best_first)
         return Search(question, proposed, ordered)
 
     def _question(self, texts: Mapping[str, float]) -> Question:
@@ -190,18 +195,19 @@ class IndexReader:
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
         """Passages with the ids of their chunks; a text that was there already is left out. Of
-        several, the last is the one in which the section of the best one goes on."""
+        five or more the last is the next part of the best one's section, if there is one."""
         found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
-        for value, rowid in self._with_rest(scored, limit):
+        for value, rowid in self._with_next_part(scored, limit):
             # Of roots within one another the outer one gives the longer path.
-            line, end_line, page, heading, text, checksum, path, shown = self.connection.execute(
-                "SELECT line, end_line, page, heading, text, checksum, path, "
+            row = self.connection.execute(
+                "SELECT line, end_line, page, heading, text, checksum, continues, path, "
                 "(SELECT shown FROM member WHERE file_id = file.id "
                 f"AND root_id IN ({self.scope.roots}) ORDER BY length(shown) DESC, shown LIMIT 1) "
                 "FROM chunk JOIN file ON file.id = file_id WHERE chunk.id = ?",
                 (rowid,),
             ).fetchone()
+            line, end_line, page, heading, text, checksum, continues, path, shown = row
             if text in texts:  # the same passage in a copy of the file
                 continue
             texts.add(verified(text, checksum))
@@ -217,25 +223,31 @@ class IndexReader:
                 text=text,
                 score=round(value, 6),
                 page=page,
+                continues=continues,
             )
             found.append((passage, rowid))
             if len(found) == limit:
                 break
         return found
 
-    def _with_rest(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[float, int]]:
-        if not scored or limit < 2:
+    def _with_next_part(
+        self, scored: list[tuple[float, int]], limit: int
+    ) -> list[tuple[float, int]]:
+        """`scored` with the next part of the best one in place `limit`, unless it stands before."""
+        if limit < _SEVERAL or len(scored) < limit:
             return scored
+        part = self.next_part(scored[0][1])
+        left_out = [each for each in scored[limit:] if each[1] == part]
+        return [*scored[: limit - 1], *left_out, *scored[limit - 1 :]]
+
+    def next_part(self, rowid: int) -> int | None:
+        """The chunk in which the section of this one goes on."""
         row = self.connection.execute(
-            "SELECT rest.id FROM chunk JOIN chunk AS rest ON rest.id = chunk.id + 1 "
-            "AND rest.file_id = chunk.file_id AND rest.heading = chunk.heading "
-            "AND rest.page IS chunk.page WHERE chunk.id = ?",
-            (scored[0][1],),
+            "SELECT after.id FROM chunk JOIN chunk AS after ON after.id = chunk.id + 1 "
+            "AND after.file_id = chunk.file_id AND after.continues WHERE chunk.id = ?",
+            (rowid,),
         ).fetchone()
-        if row is None or any(id == row[0] for _, id in scored[:limit]):
-            return scored
-        rest = next((each for each in scored if each[1] == row[0]), (0.0, row[0]))
-        return [*scored[: limit - 1], rest, *scored[limit - 1 :]]
+        return None if row is None else int(row[0])
 
     def _weight(self, term: str) -> float:
         return self.corpus.weight(self.frequency(term))

@@ -287,7 +287,7 @@ class IndexWriter:
         ).fetchone()[0]  # fmt: skip
         for row, fields in read.chunks:
             id = self._connection.execute(
-                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *row)
+                "INSERT INTO chunk VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (file_id, *row)
             ).lastrowid
             self._connection.execute(
                 "INSERT INTO term (rowid, heading, trail, body) VALUES (?, ?, ?, ?)", (id, *fields)

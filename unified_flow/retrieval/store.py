@@ -47,6 +47,7 @@ CREATE TABLE chunk (
     line INTEGER NOT NULL, end_line INTEGER NOT NULL, page INTEGER,
     heading TEXT NOT NULL, text TEXT NOT NULL, checksum INTEGER NOT NULL,
     digest BLOB NOT NULL,               -- of what is embedded, 16 bytes
+    continues INTEGER NOT NULL,         -- whether the section of the chunk before it goes on
     version TEXT NOT NULL               -- that its headings name, or ''
 );
 CREATE INDEX chunk_file ON chunk (file_id);

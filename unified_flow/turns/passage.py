@@ -24,7 +24,8 @@ class Passage(BaseModel):
     `path` is relative to the indexed root's parent where possible, or the address of a web page;
     `line` the first line of `text` (1-based; of a converted document, of its text as `file.read`
     shows it), `page` the page or slide (1-based) of a file that has them, `heading` the headings
-    above it joined by " > ", `score` 0..1.
+    above it joined by " > ", `score` 0..1; `continues` says that the section of the passage before
+    it in the document goes on.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,6 +38,7 @@ class Passage(BaseModel):
     text: str
     score: float = Field(ge=0.0, le=1.0)
     page: int | None = Field(default=None, ge=1)
+    continues: bool = False
 
     def source(self, offset: int = 0) -> str:
         """The place of `text[offset]`, as `source_of` writes it."""

@@ -101,21 +101,59 @@ def test_the_only_section_comes_with_its_example() -> None:
     assert quote.passage == text
 
 
-@pytest.mark.parametrize(("line", "goes_on"), [(7, True), (40, False)])
-def test_a_quote_goes_on_where_its_section_does(line: int, *, goes_on: bool) -> None:
-    parts = {4: "A worn rope is mended as follows.", line: "Cut the rope and splice both ends."}
-    passages = tuple(
-        Passage(
-            chunk_id=str(at),
-            path="ropes.md",
-            line=at,
-            end_line=at + 1,
-            heading="Ropes > Mending",
-            text=f"{text}\nIt takes an hour.",
-            score=0.6 if at == 4 else 0.1,
-        )
-        for at, text in parts.items()
+def part(
+    line: int, text: str, score: float, *, file: str = "ropes", page: int | None = None
+) -> Passage:
+    return Passage(
+        chunk_id=f"{file}{line}",
+        path=f"{file}.md",
+        line=line,
+        end_line=line + 1,
+        heading="Ropes > Mending",
+        text=f"{text}\nIt takes an hour.",
+        score=score,
+        page=page,
+        continues=line > 4,
     )
-    first, *_ = quotes_for("How is a worn rope mended?", passages)
+
+
+@pytest.mark.parametrize(
+    ("line", "page", "goes_on"), [(7, None, True), (40, None, False), (7, 4, False)]
+)
+def test_a_quote_goes_on_where_its_section_does(
+    line: int, page: int | None, *, goes_on: bool
+) -> None:
+    opening = part(4, "A worn rope is mended as follows.", 0.6)
+    after = part(line, "Cut the rope and splice both ends.", 0.1, page=page)
+    first, *_ = quotes_for("How is a worn rope mended?", (opening, after))
     assert first.source == "ropes.md:4"
     assert ("splice both ends" in first.passage) == goes_on
+
+
+def test_what_no_search_found_is_quoted_when_all_else_is_refused() -> None:
+    passages = (
+        part(4, "A worn rope is mended as follows.", 0.6),
+        part(7, "Cut the worn rope and splice both ends.", 0.0),
+        part(4, "A worn rope is mended with care.", 0.5, file="sails"),
+        part(7, "Mend the worn rope of a sail at once.", 0.0, file="sails"),
+    )
+    question = "How is a worn rope mended?"
+    refused = frozenset(each.quote for each in quotes_for(question, passages))
+    assert quotes_for(question, passages, refused=refused)
+
+
+def test_code_that_is_cut_between_two_parts_is_not_lost() -> None:
+    code = "\n".join(f"server.add_route('/route/{number}', handler)" for number in range(20))
+    opening = part(4, f"A worn rope is mended like this:\n```\n{code}", 0.6)
+    after = part(opening.end_line + 1, f"{code}\n```\nA rope that is mended is weaker.", 0.3)
+    opening = opening.model_copy(update={"end_line": 4 + opening.text.count("\n")})
+    after = after.model_copy(update={"line": opening.end_line + 1, "end_line": 99})
+    first, *_ = quotes_for("How is a worn rope mended?", (opening, after))
+    assert "route/0" in first.passage
+
+
+def test_a_part_that_is_quoted_itself_is_not_quoted_twice() -> None:
+    opening = part(4, "A worn rope is mended as follows.", 0.6)
+    after = part(7, "The worn rope is mended by splicing both ends.", 0.59)
+    quotes = quotes_for("How is a worn rope mended?", (opening, after))
+    assert sum("splicing" in each.passage for each in quotes) == 1

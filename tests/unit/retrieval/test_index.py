@@ -201,6 +201,15 @@ def test_the_last_passage_is_where_the_section_of_the_first_goes_on(
     assert len(others) == 3
 
 
+def test_a_section_of_the_same_heading_is_no_part_of_the_one_before(
+    index: Index, docs: Path
+) -> None:
+    twice = "## connect\nOpens a connection.\n\n## connect\nCloses every connection.\n"
+    (docs / "api.md").write_text(twice)
+    index.update([docs])
+    assert [each.continues for each in index.search("connect a connection")] == [False, False]
+
+
 def test_drawings_are_skipped_and_manual_pages_are_read(index: Index, docs: Path) -> None:
     (docs / "oven.svg").write_text("<svg><text>bread</text></svg>")
     (docs / "bake.1").write_text(".TH BAKE 1\n.SH NAME\nbake \\- bread\n")

@@ -118,7 +118,7 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
 
 
 def no_answer(query: str, sections: Sections) -> Draft:
-    """That the documents hold none, with what comes nearest."""
+    """That no passage clearly answers, with what comes nearest."""
     phrases = _phrases(query)
     nearest = _nearest(found_passages(sections.coordinator))
     lines = [phrases.nearest, *nearest] if nearest else []

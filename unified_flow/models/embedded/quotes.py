@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
-from unified_flow.lib.blocks import Block, blocks
+from unified_flow.lib.blocks import Block, blocks, fence_after
 from unified_flow.lib.text import sentences
 from unified_flow.models.embedded.excerpts import (
     Excerpt,
@@ -37,7 +37,7 @@ INTRODUCES = (":", "\uff1a")  # what follows, also in Chinese
 LONG = 1_600  # characters of the first passage
 ALONE = 2_400  # of one that stays the only one: there is room for its example
 FURTHER = 1_000  # characters of a passage after the first
-_BLANK = 3  # lines between the passages of a section
+_APART = 3  # lines from the end of a part of a section to the next one, at most
 _NEAR = 0.75  # of the first passage's score, for a further one
 _ADDS = 0.6  # for one that adds a word of the question
 # What retrieval and the heading say, against a probability of the sentence: chosen on questions
@@ -65,14 +65,18 @@ def quotes_for(
             break
         if not _is_worth_showing(candidate, shown):
             continue
-        quote = _citation(candidate, passages, FURTHER if quotes else LONG)
+        quote = _citation(candidate, FURTHER if quotes else LONG)
         if quote.quote in refused or any(_overlap(quote, other) for other in quotes):
             continue
         quotes.append(quote)
         shown.append(candidate)
-    if len(quotes) == 1 and candidates[0].context.question.kind not in FACTS:
-        quotes = [_citation(shown[0], passages, ALONE)]
-    return tuple(quotes)
+    alone = len(quotes) == 1 and candidates[0].context.question.kind not in FACTS
+    quoted = {each.excerpt.passage.chunk_id for each in shown}
+    others = [each for each in passages if each.chunk_id not in quoted]
+    return tuple(
+        _citation(each, FURTHER if number else ALONE if alone else LONG, others)
+        for number, each in enumerate(shown)
+    )
 
 
 def probability(question: str, passages: tuple[Passage, ...]) -> float:
@@ -126,10 +130,10 @@ def _is_worth_showing(candidate: RankedSentence, shown: Sequence[RankedSentence]
     """Whether it comes near the first, or holds what the first lacks of the question."""
     if not shown:
         return True
-    share = candidate.excerpt.passage.score / shown[0].excerpt.passage.score
+    first = shown[0].excerpt.passage.score
     core = candidate.context.question.core
     adds = core & candidate.excerpt.terms - shown[0].excerpt.terms
-    return share >= (_ADDS if adds else _NEAR)
+    return candidate.excerpt.passage.score >= (_ADDS if adds else _NEAR) * first
 
 
 def _worth(each: RankedSentence, *, begins: Excerpt | None) -> float:
@@ -151,23 +155,33 @@ def _agreement(each: RankedSentence) -> float:
     return 2 * covered * said / (covered + said) if covered and said else 0.0
 
 
-def _citation(candidate: RankedSentence, passages: Sequence[Passage], most: int) -> Citation:
-    """`most` characters of its passage, and of the one in which its section goes on."""
+def _citation(candidate: RankedSentence, most: int, others: Sequence[Passage] = ()) -> Citation:
+    """`most` characters of its passage, and of the next part of its section, if the others have
+    it."""
     excerpt, sentence = candidate.excerpt, candidate.sentence
     first = _with_antecedent(excerpt, sentence)
     if sentence.end - first.start > LONGEST:
         first = sentence
     opens = most > FURTHER and candidate.context.question.kind in FACTS
-    whole = _with_rest(excerpt.passage, passages)
+    whole = _with_next_part(excerpt.passage, others)
     return citation_of(whole, first.start, sentence.end, opens=opens, most=most)
 
 
-def _with_rest(passage: Passage, passages: Sequence[Passage]) -> Passage:
-    for each in passages:
+def _with_next_part(passage: Passage, others: Sequence[Passage]) -> Passage:
+    """The passage, and the text of the part that follows it in the same section, if the others
+    have it. Code that is cut between the two stays cut: whole it would be too long to quote."""
+    section = (passage.path, passage.heading, passage.page)
+    for each in others if not _ends_in_code(passage.text) else ():
         lines = each.line - passage.end_line
-        if (each.path, each.heading) == (passage.path, passage.heading) and 0 < lines <= _BLANK:
-            return passage.model_copy(update={"text": passage.text + "\n" * lines + each.text})
+        is_next = each.continues and 0 < lines <= _APART
+        if is_next and (each.path, each.heading, each.page) == section:
+            text = passage.text + "\n" * lines + each.text
+            return passage.model_copy(update={"text": text, "end_line": each.end_line})
     return passage
+
+
+def _ends_in_code(text: str) -> bool:
+    return bool(reduce(lambda fence, line: fence_after(line, fence), text.split("\n"), ""))
 
 
 def citation_of(

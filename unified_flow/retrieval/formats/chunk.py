@@ -91,6 +91,7 @@ class Chunk:
     end_line: int
     text: str
     page: int | None = None
+    continues: bool = False  # the section of the chunk before it
 
 
 def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
@@ -98,8 +99,10 @@ def chunks(sections: Iterable[Section]) -> Iterator[Chunk]:
     for section in sections:
         first, last = _written(section.lines)
         heading = " > ".join(title[:LONGEST_TITLE] for title in section.trail)
-        for line, text in _pieces(section.line + first, section.lines[first:last]):
-            yield Chunk(heading, line, line + text.count("\n"), text, section.page)
+        pieces = _pieces(section.line + first, section.lines[first:last])
+        for number, (line, text) in enumerate(pieces):
+            end_line = line + text.count("\n")
+            yield Chunk(heading, line, end_line, text, section.page, continues=number > 0)
 
 
 def _size(lines: Sequence[str]) -> int:
