@@ -98,7 +98,10 @@ class Browser:
         return dict(result["result"])
 
     async def open(self, address: str) -> None:
+        """Until the page has loaded."""
         await self.call("Page.navigate", url=address)
+        while await self.evaluate("document.readyState") != "complete":
+            await asyncio.sleep(0.02)
 
     async def evaluate(self, script: str) -> Any:
         found = await self.call("Runtime.evaluate", expression=script, returnByValue=True)
