@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
-from typing import Any
 
 from unified_flow.shared.database import LIVING, Database, pauses_s
 from unified_flow.shared.turn_lease import PostgresLease, digest_of, in_thread
@@ -61,20 +60,20 @@ class PostgresTurnStore(TurnStore):
         for longer, and FileNotFoundError."""
         ends_at = monotonic() + patience_s
         for pause_s in pauses_s(PAUSE_S, LONGEST_PAUSE_S):
-            is_wanted, lines, *stood = await in_thread(self._take, turn_id, wanted)
-            if not is_wanted:
-                return None
-            if lines is not None:
-                return PostgresLease(turn_id, self.database, self.max_queued, lines, *stood)
+            is_wanted, lease = await in_thread(self._take, turn_id, wanted)
+            if lease is not None or not is_wanted:
+                return lease
             if monotonic() >= ends_at:
                 break
             await asyncio.sleep(pause_s)
         raise BlockingIOError(11, "somebody runs the turn", self.place(turn_id))
 
-    def _take(self, turn_id: int, wanted: str) -> tuple[Any, ...]:
-        """Whether `wanted` is true of the turn; and how it stood, or None if it was not taken."""
+    def _take(self, turn_id: int, wanted: str) -> tuple[bool, PostgresLease | None]:
+        """Whether `wanted` is true of the turn, as far as is known; and the lease, unless somebody
+        else has it."""
         if not self.database.hold(turn_id):
-            return (True, None)
+            return True, None
+        # The names that `taken` gives are its own: `wanted` speaks of the columns of turns.
         query = f"""
             WITH taken (number, known, its_run, sends_text, is_followed) AS (
                 UPDATE turns SET worker_id = %(holder)s
@@ -94,7 +93,10 @@ class PostgresTurnStore(TurnStore):
                 self.database.release(turn_id)
         if row is None:
             raise self._unknown(turn_id)
-        return tuple(row)
+        is_wanted, lines, *stood = row
+        if lines is None:
+            return is_wanted, None
+        return is_wanted, PostgresLease(turn_id, self.database, self.max_queued, lines, *stood)
 
     def _unknown(self, turn_id: int) -> FileNotFoundError:
         return FileNotFoundError(2, "there is no such turn", self.place(turn_id))
@@ -105,7 +107,7 @@ class PostgresTurnStore(TurnStore):
         whoever asked first; so is one that another process begins meanwhile."""
         digest = digest_of(message)
         query = (
-            "SELECT CASE WHEN live THEN followers > 0 END, turn_id FROM turns"
+            "SELECT live, followers > 0, turn_id FROM turns"
             " WHERE message = %(digest)s AND (live OR status = 'interrupted')"
             " ORDER BY live DESC, turn_id DESC LIMIT 1"
         )
@@ -113,9 +115,12 @@ class PostgresTurnStore(TurnStore):
             is_alone = self.database.hold(digest)
             try:
                 row = await in_thread(self.database.row, query, digest=digest)
-                is_followed, turn_id = row or (None, None)
-                if is_followed or (is_alone and is_followed is None):
-                    yield Delivery(None if is_followed else turn_id)
+                is_live, is_followed, interrupted = row or (False, False, None)
+                if is_live and is_followed:
+                    yield Delivery(None)
+                    return
+                if is_alone and not is_live:
+                    yield Delivery(interrupted)
                     return
             finally:
                 if is_alone:
