@@ -54,6 +54,7 @@ class FileTurnStore(TurnStore):
         self._beginnings = QuickWork(self._on_disk, averaged=BEGINNINGS_AVERAGED, expected=0)
         self._discarded: list[Path] = []
         self._discarding: asyncio.Future[None] | None = None
+        self._closing = asyncio.Event()
 
     async def _on_disk(self, work: Job) -> Any:
         return await to_the_end(self._threads.run(work))
@@ -238,17 +239,20 @@ class FileTurnStore(TurnStore):
         `sweep` deletes what a process leaves that ends before."""
         self._discarded.append(folder)
         if self._discarding is None or self._discarding.done():
+            self._closing = asyncio.Event()
             self._discarding = asyncio.ensure_future(self._delete_discarded())
 
     async def _delete_discarded(self) -> None:
         from unified_flow.turns.journal import delete
 
         while self._discarded:
-            await asyncio.sleep(DISCARD_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), DISCARD_S)
             folders, self._discarded = self._discarded, []
             await self._threads.run(partial(delete, *folders))
 
     async def aclose(self) -> None:
+        self._closing.set()
         if self._discarding is not None and not self._discarding.done():
             await self._discarding
 
