@@ -121,7 +121,7 @@ def _must_be_empty(session: Connection) -> None:
 
 
 async def _add_turns(turns: TurnStore, database: Database, session: Connection) -> None:
-    """Each written as whoever runs it writes it, and as old as it was."""
+    """Write each turn as a run does, and give it its time of change."""
     marks = await turns.marks()
     for turn_id, mark in marks.items():
         if mark.size:  # else its number was taken, and nothing more

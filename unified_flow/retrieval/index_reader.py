@@ -146,10 +146,9 @@ class IndexReader:
             left_out = demand * chosen + 1 - chosen
             if len(ordered) >= limit and ordered[limit - 1][0] >= REACHED * left_out:
                 break
-        if ordered and (part := self.next_part(ordered[0][1])) is not None:
-            known = {chunk.id for chunk in proposed}
-            unknown = self.ordered(self.chunks({part} - known), question)
-            ordered = sorted(ordered + unknown, key=_best_first)
+        part = self.next_part(ordered[0][1]) if ordered else None
+        if part is not None and part not in {chunk.id for chunk in proposed}:
+            ordered = sorted(ordered + self.ordered(self.chunks([part]), question), key=_best_first)
         return Search(question, proposed, ordered)
 
     def _question(self, texts: Mapping[str, float]) -> Question:

@@ -103,8 +103,8 @@ class PostgresTurnStore(TurnStore):
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
-        """A turn that is live is found when it is dispatched once more, so that nobody waits for
-        whoever asked first; so is one that another process begins meanwhile."""
+        """Nobody waits for the first caller: a turn of the message that is live, or that another
+        process begins meanwhile, is found when this one is dispatched."""
         digest = digest_of(message)
         query = (
             "SELECT live, followers > 0, turn_id FROM turns"
