@@ -28,7 +28,7 @@ from unified_flow.turns.turn import Turn
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken
 _MARGIN = "    "
 _PROSE = 40  # characters of a line, on average; shorter ones are broken on purpose
-_FURTHER = 5  # sections named after those that are quoted
+_FURTHER = 7  # sections named after those that are quoted
 _NEAR = 0.5  # of the best passage's score, for one of them
 
 

@@ -193,11 +193,12 @@ class IndexReader:
         return score(question, chunk, self.corpus, self._weight)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
-        """Passages with the ids of their chunks; a text that was there already is left out. Of
-        five or more the last is the next part of the best one's section, if there is one."""
+        """Passages with the ids of their chunks; a text that was there already is left out. After
+        the first half, files without a passage come first. Of five or more the last is the next
+        part of the best one's section, if there is one."""
         found: list[tuple[Passage, int]] = []
         texts: set[str] = set()
-        for value, rowid in self._with_next_part(scored, limit):
+        for value, rowid in self._with_next_part(self._spread(scored, limit // 2), limit):
             # Of roots within one another the outer one gives the longer path.
             row = self.connection.execute(
                 "SELECT line, end_line, page, heading, text, checksum, continues, path, "
@@ -228,6 +229,19 @@ class IndexReader:
             if len(found) == limit:
                 break
         return found
+
+    def _spread(self, scored: list[tuple[float, int]], best: int) -> list[tuple[float, int]]:
+        """`scored`, after the `best` ones with files that have none yet before the others: else a
+        long page crowds out the rest."""
+        ids = ", ".join(str(rowid) for _, rowid in scored)
+        rows = self.connection.execute(f"SELECT id, file_id FROM chunk WHERE id IN ({ids})")
+        file_of = dict(rows.fetchall())
+        named, again = set(), set()
+        for place, (_, rowid) in enumerate(scored):
+            if place >= best and file_of[rowid] in named:
+                again.add(rowid)
+            named.add(file_of[rowid])
+        return sorted(scored, key=lambda each: each[1] in again)
 
     def _with_next_part(
         self, scored: list[tuple[float, int]], limit: int

@@ -201,6 +201,19 @@ def test_the_last_passage_is_where_the_section_of_the_first_goes_on(
     assert len(others) == 3
 
 
+def test_a_long_page_leaves_room_for_other_pages(index: Index, docs: Path) -> None:
+    sections = (f"## Part {part}\n\nSpelt, salt and spelt {part}.\n" for part in range(9))
+    (docs / "manual.md").write_text("\n".join(sections))
+    for page in ("notes", "faq"):
+        (docs / f"{page}.md").write_text(f"Spelt is good; in these {page} is much else.\n")
+    index.update([docs])
+
+    pages = [Path(each.path).stem for each in index.search("spelt", limit=8)]
+    assert pages[:4] == ["manual"] * 4
+    assert set(pages[4:6]) == {"notes", "faq"}
+    assert pages[6:] == ["manual"] * 2
+
+
 def test_a_section_of_the_same_heading_is_no_part_of_the_one_before(
     index: Index, docs: Path
 ) -> None:
