@@ -199,6 +199,9 @@ def test_chinese_sentences_need_no_spaces() -> None:
     [
         ("What is it about?", "en"),
         ("tf2 buffer size", "en"),
+        ("unique constraint multiple columns", "en"),
+        ("local store", "en"),
+        ("zero time stamp for static_transform_publisher", "en"),
         ("Vad är en nod?", "sv"),
         ("Qu'est-ce qu'un nœud ?", "fr"),
         ("Was ist ein Knoten?", "de"),

@@ -16,6 +16,7 @@ from unified_flow.lib.text.segmentation import words
 _KNOWN = tomllib.loads(Path(__file__).with_name("scripts.toml").read_text(encoding="utf-8"))
 STEMMERS: dict[str, str] = _KNOWN["stemmers"]
 CAPITAL_NOUNS = frozenset[str](_KNOWN["capital_nouns"])
+_ENGLISH = frozenset(_KNOWN["english"].split())
 _BY_SCRIPT = {code: re.compile(pattern) for code, pattern in _KNOWN["scripts"].items()}
 _SAMPLE = 2_000  # characters; more does not change the guess
 # Words for each stop word that running text has at most: a list of links or a licence has more.
@@ -39,8 +40,9 @@ def _languages_of_words() -> dict[str, list[str]]:
     """Stop word to the languages that have it; a single letter is as often a name in code."""
     found: dict[str, list[str]] = {}
     for language in dict.fromkeys([*_KNOWN["guessed"], *languages()]):
-        for word in filter(lambda word: len(word) > 1, stop_words(language)):
-            found.setdefault(word, []).append(language)
+        for word in stop_words(language) - _ENGLISH:
+            if len(word) > 1:
+                found.setdefault(word, []).append(language)
     return found
 
 

@@ -32,6 +32,7 @@ from unified_flow.tools.builtin.memory_tools import ALL, text_to_remember
 from unified_flow.turns.results import Goal, Plan, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections
 
+_LIMIT = 8
 _BEARS = 0.5  # the share of the question's terms that a memory holds
 _BROAD_LIMIT = 24
 _MOST_GOALS = 3
@@ -134,7 +135,7 @@ def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
         return request.model_copy(update={"goal_id": goal.id})
     if DOC_SEARCH not in tools:
         return None
-    args = {"query": search_query(goal.description)}
+    args = {"query": search_query(goal.description), "limit": _LIMIT}
     return ToolRequest(tool=DOC_SEARCH, args=args, goal_id=goal.id)
 
 
