@@ -182,10 +182,23 @@ def test_without_tools_there_is_nothing_to_execute() -> None:
         ("What is the difference between a node and a topic?", 1),
         ("Who wrote the book and the play?", 1),
         ("What is a node and why?", 1),
+        ("How do I start a node? I use Python 3.12.", 1),
     ],
 )
 def test_only_questions_that_stand_alone_are_parted(text: str, parts: int) -> None:
     assert len(questions_in(text)) == parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is a node? Thanks!",
+        "What is a node? Many thanks in advance, Kim.",
+        "What is a node? Best regards\nKim",
+    ],
+)
+def test_thanks_behind_a_question_are_not_looked_up(text: str) -> None:
+    assert questions_in(text) == ("What is a node?",)
 
 
 # Synthesis

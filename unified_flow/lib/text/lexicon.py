@@ -144,6 +144,7 @@ class Lexicon(_Table):
     tell_me: Alternatives = ""  # what only makes a question polite
     greeting: Pattern = _NOTHING
     thanks: Pattern = _NOTHING
+    signing_off: Pattern = _NOTHING  # behind a question: "Thanks in advance, Kim."
     about_user: Pattern = _NOTHING  # the person who asks
     memories: Pattern = _NOTHING  # all that is known of that person
     remember: Alternatives = ""

@@ -97,11 +97,13 @@ def _unclear(asked: str, sections: Sections) -> Plan | None:
 
 @lru_cache(maxsize=32)  # for the goals, and for the quotes
 def questions_in(text: str) -> tuple[str, ...]:
-    """The parts of a compound question, if each is a question by itself, else the whole."""
+    """The parts of a compound question, if each is a question by itself, else the whole; nobody's
+    thanks are searched for."""
     language = language_of(text)
     lexicon = lexicon_of(language)
+    text = lexicon.signing_off.sub("", text)
     parts = [part for each in lexicon.compound.split(text) if (part := each.strip())]
-    if not 1 < len(parts) <= _MOST_GOALS:
+    if not 1 < len(parts) <= _MOST_GOALS or parts[-1].endswith((".", "!")):
         return (text,)
     for part in parts:
         # "… and when was it built": the second part leans on the first.
