@@ -80,7 +80,11 @@ def _pronouns_resolved(
         return None
     references = tuple(query[start:end] for start, end in spans)
     topic = _topic(history, references)
-    named = names_of(query) or _OWN_NAME.search(query)
+    named = (
+        names_of(query)
+        or _OWN_NAME.search(query)
+        or _contents(query, lexicon) >= _ENOUGH_OF_ITS_OWN
+    )
     if topic is None and not history and named and not _has_person(references):
         return None  # "Does it work on FreeBSD?": "it" is what the documents are about
     if topic is None:
