@@ -127,7 +127,7 @@ def test_a_fault_is_named_with_its_file_and_key(tmp_path: Path, text: str, fault
         read_lexicon(path)
 
 
-@pytest.mark.parametrize("language", ["en", "fr", "sv", "zh"])
+@pytest.mark.parametrize("language", ["en", "de", "fr", "sv", "zh"])
 def test_every_language_asks_answers_and_speaks(language: str) -> None:
     lexicon = lexicon_of(language)
     assert language in languages()

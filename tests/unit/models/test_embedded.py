@@ -65,6 +65,11 @@ Anna Lindqvist upptäckte det svaga skiktet år 1987.
 Le pont a été construit en 1932 par l'ingénieur Paul Séjourné.
 Il mesure trois cents mètres de long.
 """,
+    "mühle.md": """# Die Mühle
+
+Die Mühle wurde 1764 von dem Zimmermann Jakob Reuter gebaut.
+Sie steht am Ufer der Lahn und hat zwei Mahlwerke.
+""",
     "节点.md": """# 节点
 
 节点是机器人系统中的一个进程。节点之间通过话题交换消息。
@@ -162,6 +167,8 @@ def draft_of(sections: Sections) -> Draft:
         ("När upptäcktes det svaga skiktet?", "år 1987", "laviner.md:5"),
         ("Qui a construit le pont ?", "Paul Séjourné", "pont.md:3"),
         ("Quand a été construit le pont ?", "en 1932", "pont.md:3"),
+        ("Wer baute die Mühle?", "Jakob Reuter", "mühle.md:3"),
+        ("Wie viele Mahlwerke hat die Mühle?", "zwei Mahlwerke", "mühle.md:4"),
         ("节点之间如何交换消息？", "通过话题交换消息", "节点.md:3"),
         ("谁创立了该项目？", "李明", "节点.md:4"),
     ],
@@ -192,6 +199,7 @@ def test_the_first_quote_answers(desk: Desk, question: str, quoted: str, source:
         ("Where do the glorbian snarfs hibernate?", "clearly answers this"),
         ("Vad är huvudstaden i Peru?", "svarar tydligt"),
         ("Quelle est la capitale du Pérou ?", "ne répond clairement"),
+        ("Wie heißt die Hauptstadt von Peru?", "beantwortet das klar"),
         ("秘鲁的首都是哪里？", "没有明确回答"),
     ],
 )
