@@ -270,7 +270,7 @@ class UnifiedFlow:
             )
 
         try:
-            return await Ledger.create(turns, first, observer)
+            return await Ledger.create(turns, first, observer, kept=asked["persist"])
         except OSError as exc:
             raise NoTurnError(
                 f"no turn can be begun in {turns.place()}: {exc.strerror}",

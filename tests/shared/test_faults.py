@@ -518,8 +518,8 @@ DIE_AFTER_NUMBER = (
     + """
 from unified_flow.shared.turn_store import PostgresTurnStore as S
 create = S.create
-async def then_die(self):
-    await create(self); die()
+async def then_die(self, **options):
+    await create(self, **options); die()
 S.create = then_die
 """
     + MAIN

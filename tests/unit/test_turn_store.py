@@ -46,7 +46,7 @@ from unified_flow.turns.file_store import FileTurnStore
 from unified_flow.turns.fold import apply, fold
 from unified_flow.turns.in_memory_store import InMemoryTurnStore
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.store import TurnStore
+from unified_flow.turns.store import TurnLease, TurnStore
 from unified_flow.turns.turn import Counters, Turn
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -466,70 +466,99 @@ def test_one_slow_write_of_a_quick_disk_brings_no_threads(
     assert all(where[59:])
 
 
-def test_nobody_waits_for_the_folder_of_a_turn_that_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def begun_without_folder(store: TurnStore) -> tuple[TurnLease, TurnStarted]:
+    lease = await store.create(kept=False)
+    event = started(lease.turn_id).model_copy(update={"persist": False})
+    await lease.append(event)
+    await lease.flush()
+    return lease, event
+
+
+@loop
+async def test_a_turn_that_is_not_kept_is_seen_while_it_runs(store: TurnStore) -> None:
+    lease, event = await begun_without_folder(store)
+    turn_id = lease.turn_id
+    assert await store.ids() == [turn_id]
+    assert await store.first(turn_id) == event
+    assert await store.read(turn_id) == [event]
+    assert await store.is_held(turn_id)
+    with pytest.raises(BlockingIOError):
+        await store.open(turn_id)
+    assert await store.unreleased() == []
+    await lease.remove()
+    await lease.release()
+    assert await store.ids() == []
+
+
+def test_a_turn_that_is_not_kept_has_no_folder_until_more_of_it_is_written(tmp_path: Path) -> None:
+    store, folder = FileTurnStore(tmp_path / "turns"), tmp_path / "turns/turn_000001"
+
+    async def run() -> None:
+        lease, event = await begun_without_folder(store)
+        other, _ = await begun_without_folder(store)
+        assert not folder.exists()
+        await other.remove()
+        await lease.append(begun("planner"))
+        await lease.flush()
+        assert [each.event for each in await store.read(1)] == [event.event, "phase_started"]
+        assert (folder / "journal.jsonl").exists()
+        assert await store.ids() == [1]
+        await lease.remove()
+
+    asyncio.run(run())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_no_other_process_takes_the_number_of_a_turn_that_is_not_kept(
+    tmp_path: Path, kept: bool
 ) -> None:
-    """A folder takes some disks milliseconds; its journal is gone at once."""
-    slow, rmdir = threading.Event(), Path.rmdir
-    monkeypatch.setattr(Path, "rmdir", lambda path: slow.wait() and rmdir(path))
+    one, other = FileTurnStore(tmp_path / "turns"), FileTurnStore(tmp_path / "turns")
+
+    async def run() -> None:
+        async with await Ledger.create(other, started):
+            pass  # it remembers that the last number is 1
+        lease, _ = await begun_without_folder(one)
+        taken = await other.create(kept=kept)
+        assert (lease.turn_id, taken.turn_id) == (2, 3)
+        again = await one.create(kept=not kept)
+        assert again.turn_id == 4
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_turn_that_is_not_kept_outlives_its_process(
+    tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", without_links)
     store = FileTurnStore(tmp_path / "turns")
 
     async def run() -> None:
-        for _ in range(3):
-            lease = await store.create()
-            await lease.append(started(lease.turn_id).model_copy(update={"persist": False}))
-            await lease.flush()
-            await lease.remove()
-        assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-        assert await store.ids() == []
-        slow.set()
-        await store.aclose()
+        lease, event = await begun_without_folder(store)
+        never_begun = await store.create(kept=False)
+        for each in (lease, never_begun):
+            each._journal._leave()  # type: ignore[attr-defined]  # as when its process ends
+        assert await store.unreleased() == [1]
+        assert await store.ids() == [1]
+        assert await store.read(1) == [event]
+        again = await store.open(1)
+        await again.remove()
+        assert await store.unreleased() == await store.ids() == []
 
     asyncio.run(run())
-    assert list((tmp_path / "turns").iterdir()) == []
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_turn_goes_though_what_is_left_of_another_with_its_number_does_not(
-    home: Path, docs: Path
-) -> None:
-    """Who was killed while a turn went left a folder that is not empty. The next one with its
-    number stayed with its question, and was reported as one whose process had died."""
-    root = home / "shared_state/turns"
-
-    class Killed(FileTurnStore):
-        def discard(self, folder: Path) -> None:
-            os._exit(0)
-
-    async def end() -> None:
-        lease = await Killed(root).create()
-        event = started(lease.turn_id).model_copy(update={"persist": False})
-        await lease.append(event)
-        await lease.flush()
-        await lease.show([event])
-        await lease.remove()
-
-    if (child := os.fork()) == 0:
-        asyncio.run(end())
-    os.waitpid(child, 0)
-    assert len(list(root.iterdir())) == 1
-
-    async def ask() -> Turn:
-        async with UnifiedFlow.from_config(home, docs=docs) as flow:
-            return await flow.process("s", QUESTION, persist=False)
-
-    turn = asyncio.run(ask())
-    assert (turn.turn_id, turn.status) == (1, "answered")
-    assert not (root / "turn_000001").exists()
-    assert not (home / "shared_state/intervention_queue.json").exists()
+def without_links(*_: object) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")
 
 
 def test_turns_that_were_cut_off_are_found_on_a_disk_without_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "link", without_links)
     store = FileTurnStore(tmp_path / "turns")
 
     async def run() -> None:

@@ -108,7 +108,6 @@ class Services:
         await self.toolbox.aclose()
         await self.models.aclose()
         await self.guardrails.aclose()
-        await self.turns.aclose()
         self.sessions.close()
         if self.documents is not None:
             self.documents.close()

@@ -32,7 +32,7 @@ class PostgresTurnStore(TurnStore):
     def place(self, turn_id: int | None = None) -> str:
         return self.database.named if turn_id is None else f"{self.database.named}, turn {turn_id}"
 
-    async def create(self) -> TurnLease:
+    async def create(self, *, kept: bool = True) -> TurnLease:
         """A number: the turn's row is made with its first line."""
         query = "SELECT nextval(pg_get_serial_sequence('turns', 'turn_id'))"
         (turn_id,) = await in_thread(self.database.row, query)

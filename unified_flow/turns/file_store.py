@@ -1,4 +1,5 @@
-"""Turns in files: `turns/turn_000123` under a home, each with its journal (`journal.py`)."""
+"""Turns in files: `turns/turn_000123` under a home, each with its journal (`journal.py`); of a turn
+that is not kept `running/123`, while it runs."""
 
 from __future__ import annotations
 
@@ -32,12 +33,11 @@ FOLDER = re.compile(r"turn_[0-9]{6,15}")
 READ_AT_ONCE_BYTES = 16 * 1024
 WRITES_AVERAGED = 64
 BEGINNINGS_AVERAGED = 8  # few disks wait for them: they are averaged on their own
-DISCARD_S = 0.05  # for the next to join: a thread for each costs as much as the deletion
 WRITERS = 16  # several turns' writes also share one commit of the file system
 
 
 class FileTurnStore(TurnStore):
-    """An id is taken by creating its folder.
+    """An id is taken by creating its folder, or its file among the turns that run.
 
     `known` tells the last id that is known elsewhere, so that the id of a turn whose folder was
     removed is not given to another.
@@ -52,9 +52,6 @@ class FileTurnStore(TurnStore):
         self._threads = FewThreads(WRITERS, "journal")
         self._writes = QuickWork(self._on_disk, averaged=WRITES_AVERAGED, expected=2)
         self._beginnings = QuickWork(self._on_disk, averaged=BEGINNINGS_AVERAGED, expected=0)
-        self._discarded: list[Path] = []
-        self._discarding: asyncio.Future[None] | None = None
-        self._closing = asyncio.Event()
 
     async def _on_disk(self, work: Job) -> Any:
         return await to_the_end(self._threads.run(work))
@@ -68,13 +65,19 @@ class FileTurnStore(TurnStore):
     def _folder(self, turn_id: int) -> Path:
         return self._root / f"turn_{turn_id:06d}"
 
-    async def create(self) -> TurnLease:
+    def _without_folder(self, turn_id: int) -> Path | None:
+        """The file of a turn that is not kept, while that is all there is of it."""
+        file, journal = self._running / str(turn_id), self._folder(turn_id) / JOURNAL
+        return file if file.exists() and not journal.exists() else None
+
+    async def create(self, *, kept: bool = True) -> TurnLease:
         if not self._last:
+            await asyncio.to_thread(make_private_folder, self._root)
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        return await self._beginnings.run(self._created)
+        return await self._beginnings.run(self._begun if kept else self._begun_without_folder)
 
-    def _created(self) -> TurnLease:
+    def _begun(self) -> TurnLease:
         make_private_folder(self._root)
         turn_id = self._last
         while True:
@@ -82,13 +85,32 @@ class FileTurnStore(TurnStore):
             folder = self._folder(turn_id)
             with suppress(FileExistsError):
                 folder.mkdir(mode=PRIVATE_FOLDER_MODE)
-                break
+                if not (self._running / str(turn_id)).exists():
+                    break
+                folder.rmdir()  # one that is not kept has the number
         self._last = max(self._last, turn_id)
         try:
             return self._leased(turn_id, create=True)
         except OSError:
             shutil.rmtree(folder, ignore_errors=True)
             raise
+
+    def _begun_without_folder(self) -> TurnLease:
+        from unified_flow.turns.journal import Journal, JournalLease
+
+        turn_id = self._last
+        while True:
+            turn_id += 1
+            folder, mark = self._folder(turn_id), self._running / str(turn_id)
+            # Not there any more: it was taken for one that a process has left, before the lock.
+            with suppress(FileExistsError, FileNotFoundError):
+                journal = Journal(folder, create=True, at=mark)
+                if not folder.exists():
+                    break
+                mark.unlink()
+                journal.close()
+        self._last = max(self._last, turn_id)
+        return JournalLease(turn_id, journal, mark, self._writes.run, kept=False, large=False)
 
     async def open(self, turn_id: int) -> TurnLease:
         return await to_the_end(asyncio.to_thread(self._leased, turn_id, create=False))
@@ -99,6 +121,8 @@ class FileTurnStore(TurnStore):
         from unified_flow.turns.journal import Journal, JournalLease
 
         folder = self._folder(turn_id)
+        if not create:
+            self._settle_if_left(turn_id)
         journal = Journal(folder, create=create)
         mark = self._running / str(turn_id)
         try:
@@ -106,9 +130,21 @@ class FileTurnStore(TurnStore):
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
-        return JournalLease(
-            turn_id, journal, mark, self._writes.run, self.discard, large=not create
-        )
+        return JournalLease(turn_id, journal, mark, self._writes.run, kept=True, large=not create)
+
+    def _settle_if_left(self, turn_id: int) -> None:
+        """Give a turn without a folder one if its process died, or remove it if it never began.
+        Raises OSError, BlockingIOError if somebody runs it."""
+        from unified_flow.turns.journal import settle
+
+        if (file := self._without_folder(turn_id)) is None:
+            return
+        if is_held(file):
+            raise BlockingIOError(11, "somebody runs the turn", str(file))
+        if file.stat().st_size:
+            settle(file, self._folder(turn_id))
+        else:
+            file.unlink()
 
     @asynccontextmanager
     async def delivery(self, message: str) -> AsyncIterator[Delivery]:
@@ -126,25 +162,34 @@ class FileTurnStore(TurnStore):
     async def read(self, turn_id: int) -> list[AnyEvent]:
         from unified_flow.turns.journal import read
 
-        folder = self._folder(turn_id)
-        if (folder / JOURNAL).stat().st_size <= READ_AT_ONCE_BYTES:
-            return list(read(folder))
+        folder, at = self._folder(turn_id), self._without_folder(turn_id)
+        if (at or folder / JOURNAL).stat().st_size <= READ_AT_ONCE_BYTES:
+            return list(read(folder, at=at))
         return await asyncio.to_thread(lambda: list(read(folder)))
 
     async def first(self, turn_id: int) -> TurnStarted | None:
         from unified_flow.turns.journal import read
 
-        first = next(read(self._folder(turn_id), first=True), None)
+        at = self._without_folder(turn_id)
+        first = next(read(self._folder(turn_id), first=True, at=at), None)
         return first if first is not None and first.event == "turn_started" else None
 
     async def ids(self) -> list[int]:
         return await asyncio.to_thread(self._ids)
 
     def _ids(self) -> list[int]:
-        if not self._root.exists():
-            return []
-        with os.scandir(self._root) as entries:
+        running = [n for n in self._marked() if self._without_folder(n) is not None]
+        return sorted({*self._with_folders(), *running})
+
+    def _with_folders(self) -> list[int]:
+        with suppress(FileNotFoundError), os.scandir(self._root) as entries:
             return sorted(int(e.name[5:]) for e in entries if FOLDER.fullmatch(e.name))
+        return []
+
+    def _marked(self) -> list[int]:
+        with suppress(FileNotFoundError), os.scandir(self._running) as marks:
+            return sorted(int(mark.name) for mark in marks if mark.name.isdecimal())
+        return []
 
     async def mark(self, turn_id: int) -> TurnMark | None:
         return self._mark(turn_id)
@@ -155,7 +200,9 @@ class FileTurnStore(TurnStore):
             try:
                 found = os.stat(f"{folder}/{JOURNAL}")  # noqa: PTH116
             except FileNotFoundError:
-                return TurnMark(None, os.stat(folder).st_mtime_ns)  # noqa: PTH116
+                if (file := self._without_folder(turn_id)) is None:
+                    return TurnMark(None, os.stat(folder).st_mtime_ns)  # noqa: PTH116
+                found = file.stat()
             return TurnMark(found.st_size, found.st_mtime_ns)
         return None
 
@@ -180,18 +227,16 @@ class FileTurnStore(TurnStore):
 
     def _is_held(self, turn_id: int) -> bool:
         with suppress(FileNotFoundError):
-            return is_held(self._folder(turn_id) / JOURNAL)
+            return is_held(self._without_folder(turn_id) or self._folder(turn_id) / JOURNAL)
         return False
 
     async def unreleased(self) -> list[int]:
         def look() -> list[int]:
-            with suppress(FileNotFoundError), os.scandir(self._running) as marks:
-                found = sorted(int(mark.name) for mark in marks if mark.name.isdecimal())
-                gone = {turn_id for turn_id in found if self._mark(turn_id) is None}
-                for turn_id in gone:
-                    (self._running / str(turn_id)).unlink(missing_ok=True)
-                return [each for each in found if each not in gone and not self._is_held(each)]
-            return []
+            found = [each for each in self._marked() if not self._is_held(each)]
+            for turn_id in found:
+                with suppress(OSError):  # it runs again, or is gone; or there is no room
+                    self._settle_if_left(turn_id)
+            return [each for each in found if self._folder(each).exists()]
 
         return await asyncio.to_thread(look)
 
@@ -203,7 +248,7 @@ class FileTurnStore(TurnStore):
     async def sweep(self, before: datetime | None) -> None:
         def remove() -> None:
             if before is not None:
-                for turn_id in self._ids()[:-1]:
+                for turn_id in self._with_folders()[:-1]:
                     with suppress(OSError):
                         self._remove_if_never_begun(turn_id, before)
                 for path in self._deliveries.glob("*"):
@@ -233,28 +278,6 @@ class FileTurnStore(TurnStore):
         if not (folder / JOURNAL).exists():
             blobs.remove_all(folder)
         folder.rmdir()
-
-    def discard(self, folder: Path) -> None:
-        """Delete the folder soon, with others: some disks take milliseconds, and nobody need wait.
-        `sweep` deletes what a process leaves that ends before."""
-        self._discarded.append(folder)
-        if self._discarding is None or self._discarding.done():
-            self._closing = asyncio.Event()
-            self._discarding = asyncio.ensure_future(self._delete_discarded())
-
-    async def _delete_discarded(self) -> None:
-        from unified_flow.turns.journal import delete
-
-        while self._discarded:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), DISCARD_S)
-            folders, self._discarded = self._discarded, []
-            await self._threads.run(partial(delete, *folders))
-
-    async def aclose(self) -> None:
-        self._closing.set()
-        if self._discarding is not None and not self._discarding.done():
-            await self._discarding
 
 
 def _note(descriptor: int, turn_id: int) -> None:

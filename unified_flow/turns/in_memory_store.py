@@ -35,7 +35,7 @@ class InMemoryTurnStore(TurnStore):
     def place(self, turn_id: int | None = None) -> str:
         return "memory" if turn_id is None else f"memory, turn {turn_id}"
 
-    async def create(self) -> TurnLease:
+    async def create(self, *, kept: bool = True) -> TurnLease:
         turn_id = next(self._next)
         self._turns[turn_id] = _Journal()
         return _MemoryLease(self._turns, turn_id)

@@ -1,6 +1,9 @@
 """The journal of a turn on disk, `turns/turn_000123/journal.jsonl` with the files beside it, and
 the right to write it.
 
+A turn that is not kept has no folder, but the one line with which it began in `running/123`, until
+more of it has to be written: a folder costs more than a search.
+
 One line an event. It is written before a model or a tool is called, so that it survives the death
 of the process, and fsync'd when a phase completes or fails and before a tool that writes starts,
 so that it survives the death of the machine. A last line that is torn was never acknowledged and
@@ -21,7 +24,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interventions.home import make_private_folder, open_private, sync_folder
+from interventions.home import (
+    create_private,
+    make_private_folder,
+    open_private,
+    sync_folder,
+)
 from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
@@ -58,16 +66,18 @@ class Journal:
 
     The lock is the file's own, so it ends with its holder's life however that ends; a child that
     is forked meanwhile gets no share in it. Raises BlockingIOError if another process, or this
-    one, has it open, and FileNotFoundError if there is none and it is not to be created.
+    one, has it open, and FileNotFoundError if there is none and it is not to be created. `at`: in
+    place of a folder, until it `settles` there.
     """
 
-    def __init__(self, folder: Path, *, create: bool) -> None:
+    def __init__(self, folder: Path, *, create: bool, at: Path | None = None) -> None:
         self.folder = folder
+        self.settled = at is None
         self.size = 0  # bytes of its whole lines, once something is to follow them
         self._lines: int | None = None
         self._names_durable = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        path = self.path = folder / JOURNAL
+        path = self.path = at or folder / JOURNAL
         self._file = open_private(path, flags | os.O_EXCL) if create else os.open(path, flags)
         try:
             turn_lock.take(self._file, path)
@@ -93,6 +103,9 @@ class Journal:
 
     def write(self, new: Sequence[AnyEvent], *, durable: bool) -> None:
         """Add a line for each. Raises OSError, and then none of them is ever read."""
+        if not self.settled and (self.size or durable):
+            settle(self.path, self.folder)
+            self.settled = True
         if self._lines is None:
             self._lines = self._mend()
         numbered = enumerate(new, self._lines + 1)
@@ -134,8 +147,8 @@ class Journal:
 
 
 class JournalLease(TurnLease):
-    """`mark` stays if it is not released; `on_disk` and `discard` are those of the store. `large`:
-    to encode, or to lay out, what is said in the turn may take a millisecond."""
+    """`mark` stays if it is not released; `on_disk` is that of the store. `large`: to encode, or to
+    lay out, what is said in the turn may take a millisecond."""
 
     def __init__(
         self,
@@ -143,24 +156,21 @@ class JournalLease(TurnLease):
         journal: Journal,
         mark: Path,
         on_disk: Callable[..., Awaitable[object]],
-        discard: Callable[[Path], None],
         *,
+        kept: bool,
         large: bool,
     ) -> None:
         self.turn_id = turn_id
         self._journal = journal
         self._mark = mark
         self._on_disk = on_disk
-        self._discard = discard
+        self._kept = kept
         self._large = large
-        self._kept = True
         self._waiting: list[AnyEvent] = []
 
     async def append(self, event: AnyEvent) -> None:
         """A line that need not be durable waits for the next that must, or for `flush`: on a disk
         that is syncing, each write costs as much as the work of a small phase."""
-        if event.event == "turn_started":
-            self._kept = event.persist
         # Nobody goes on with a turn that is not kept, unless it failed.
         if must_be_durable(event) and (self._kept or event.event not in STOPS):
             await self._write([*self._waiting, event], durable=True)
@@ -212,17 +222,17 @@ class JournalLease(TurnLease):
             return
         folder = self._journal.folder
         self.drop()
+        # First: a mark without a folder is a turn that is not kept.
+        self._mark.unlink(missing_ok=True)
+        if not self._journal.settled:
+            self._journal.close()
+            return
         aside = folder.with_name(f"{PRUNED}{os.urandom(4).hex()}_{folder.name}")
         folder.rename(aside)
         await self.release()
         if reserve:
             make_private_folder(folder)
-        if self._kept:
-            await self._on_disk(partial(delete, aside), slow=self._large)
-        else:
-            with suppress(OSError):  # then it goes with its folder, as far as it can
-                (aside / JOURNAL).unlink()
-            self._discard(aside)
+        await self._on_disk(partial(delete, aside), slow=self._large)
 
     async def release(self) -> None:
         """The mark goes while nobody else can run the turn, and stays if its last lines found no
@@ -242,13 +252,25 @@ class JournalLease(TurnLease):
             self._journal.close()
 
 
-def delete(*folders: Path) -> None:
-    for folder in folders:
-        try:  # nearly always the journal is all there is
-            (folder / JOURNAL).unlink(missing_ok=True)
-            folder.rmdir()
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+def delete(folder: Path) -> None:
+    try:  # nearly always the journal is all there is
+        (folder / JOURNAL).unlink(missing_ok=True)
+        folder.rmdir()
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle(running: Path, folder: Path) -> None:
+    """Give the turn in the file `running` its folder. Raises OSError."""
+    make_private_folder(folder)
+    try:
+        os.link(running, folder / JOURNAL)
+    except FileExistsError:
+        pass  # another process has done it for the one that died
+    except OSError:  # there are no links here
+        running.rename(folder / JOURNAL)
+        with suppress(OSError):  # the disk is full: `turns recover` reads all turns
+            create_private(running)
 
 
 def must_be_durable(event: AnyEvent) -> bool:
@@ -310,13 +332,14 @@ def _leave_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
-def read(folder: Path, *, first: bool = False) -> Iterator[AnyEvent]:
-    """The events of the turn in `folder`, oldest first, or those of its first line alone.
+def read(folder: Path, *, first: bool = False, at: Path | None = None) -> Iterator[AnyEvent]:
+    """The events of the turn in `folder`, oldest first, or those of its first line alone. `at` is
+    the file of one that has no folder.
 
     Raises FileNotFoundError without a journal, and RetrievalError (with file and line) as
     `lines.events_in` does; only the last line may be torn.
     """
-    path = folder / JOURNAL
+    path = at or folder / JOURNAL
     try:
         with path.open("rb") as journal:
             *lines, _torn = (journal.readline() if first else journal.read()).split(b"\n")

@@ -44,11 +44,16 @@ class Ledger:
 
     @classmethod
     async def create(
-        cls, store: TurnStore, first: Callable[[int], TurnStarted], observer: Observer | None = None
+        cls,
+        store: TurnStore,
+        first: Callable[[int], TurnStarted],
+        observer: Observer | None = None,
+        *,
+        kept: bool = True,
     ) -> Self:
         """A turn that begins with what `first` makes of its number. Raises OSError if the store
         cannot take it; there is no such turn then."""
-        lease = await store.create()
+        lease = await store.create(kept=kept)
         ledger = cls(lease, observer)
         try:
             await ledger.begin(first(lease.turn_id))

@@ -113,8 +113,9 @@ class TurnStore(Protocol):
         not exist yet."""
         return None
 
-    async def create(self) -> TurnLease:
-        """A new turn with a number of its own, among all processes. Raises OSError."""
+    async def create(self, *, kept: bool = True) -> TurnLease:
+        """A new turn with a number of its own, among all processes; not `kept` if it is to be
+        removed at its end. Raises OSError."""
         ...
 
     async def open(self, turn_id: int) -> TurnLease:
@@ -176,8 +177,4 @@ class TurnStore(Protocol):
     async def sweep(self, before: datetime | None) -> None:
         """Remove what processes that died have left half begun (before `before`) or half
         removed."""
-        return
-
-    async def aclose(self) -> None:
-        """Wait for what is still being removed."""
         return

@@ -148,7 +148,7 @@ def test_a_killed_turn_is_checked_before_it_goes_on(home: Path, rules: Guardrail
 
     async def begin() -> None:
         asked = {"session_id": "s1", "request_id": "r1", "user_id": "default"}
-        asked |= {"question": "spam?", "channel": None}
+        asked |= {"question": "spam?", "channel": None, "persist": True}
         async with await flow._begin(asked, TurnRun(flow.services), None):
             pass
 
