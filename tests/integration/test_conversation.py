@@ -94,15 +94,15 @@ def test_what_documents_call_one_thing_is_not_asked_for(home: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("said", "answer"),
     [
-        "Remember that my password is hunter2",
-        "Merke dir, dass mein Passwort hunter2 ist",
-        "Merk dir bitte: mein Passwort lautet hunter2",
+        ("Remember that my password is hunter2", "Nothing was remembered: this seems to hold"),
+        ("Merke dir, dass mein Passwort hunter2 ist", "Es wurde nichts gemerkt: Das scheint ein"),
+        ("Merk dir bitte: mein Passwort lautet hunter2", "Es wurde nichts gemerkt: Das scheint"),
     ],
 )
 def test_a_password_is_refused_in_the_answer_and_not_shown_again(
-    home: Path, docs: Path, said: str
+    home: Path, docs: Path, said: str, answer: str
 ) -> None:
     async def remember() -> Turn:
         async with UnifiedFlow.from_config(home, docs=[docs]) as flow:
@@ -110,7 +110,7 @@ def test_a_password_is_refused_in_the_answer_and_not_shown_again(
 
     turn = asyncio.run(remember())
     assert turn.status == "answered"
-    assert (turn.response or "").startswith("Nothing was remembered: this seems to hold a password")
+    assert (turn.response or "").startswith(answer)
     assert InterventionQueue(home).open_count() == 0
     for shown in (["turns", "show", "last"], ["turns", "show", "last", "--json"]):
         assert "hunter2" not in run(*shown, home=home).stdout
@@ -140,8 +140,8 @@ def test_a_question_in_another_language_is_told_so(home: Path, docs: Path) -> No
     swedish = asked(home, docs, "Hur länge måste degen vila innan den bakas?")
     assert swedish.abstained
     assert "De är på ett annat språk (en) än frågan" in (swedish.response or "")
-    german = asked(home, docs, "Wie lange muss der Teig ruhen, bevor er gebacken wird?")
-    assert "They are in another language (en) than the question" in (german.response or "")
+    italian = asked(home, docs, "Quanto tempo deve riposare la pasta prima di essere cotta?")
+    assert "They are in another language (en) than the question" in (italian.response or "")
     english = asked(home, docs, "Who painted the ceiling of the old chapel?")
     assert english.abstained
     assert "language" not in (english.response or "")
