@@ -420,7 +420,6 @@ def test_a_chain_of_follow_ups_keeps_the_first_topic() -> None:
     [
         "How do publishers know when they match?",
         "Can a publisher change its topic?",
-        "When user is not logged in, he should see the login page.",
         "Is it possible to set a parameter?",
         "What is the city that never sleeps?",
         "Which country lost its king in 1848?",

@@ -21,11 +21,9 @@ _ENDS = "?？!。. "  # noqa: RUF001 -- Chinese marks
 _MOST_REFERENCES = 4
 _LONGEST_TOPIC = 200  # characters
 _ENOUGH_OF_ITS_OWN = 3  # content words before a pronoun: its antecedent is among them
-_ENOUGH_IN_A_CLAUSE = 2  # "when a user logs in, he": the same, where a clause has ended
 _MARKED = re.compile(r"`([^`]+)`|\"([^\"]{2,60})\"|“([^”]{2,60})”|«\s*([^»]{2,60}?)\s*»")
 _LONGEST_NOUN = 3  # words
 _EARLIER_CLAUSE = re.compile(r"[,;:.?!]\s")
-_CLAUSES_OF_THE_SENTENCE = re.compile(r"(?:.*[.?!]\s)?(.*[,;:])\s", re.DOTALL)
 _EARLIER_SENTENCE = re.compile(r".*[.?!]\s", re.DOTALL)
 _FEWEST_NAMED = 3  # things, of as many documents
 _CANDIDATES_SHOWN = 4
@@ -147,9 +145,7 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
         if token.group().casefold() not in lexicon.pronouns:
             continue
         inside = any(start <= token.start() < end for start, end in expletive)
-        clauses = _CLAUSES_OF_THE_SENTENCE.match(query, 0, token.start())
-        said = clauses is not None and _contents(clauses[1], lexicon) >= _ENOUGH_IN_A_CLAUSE
-        if not inside and not said and not _has_antecedent(tokens[:place], lexicon):
+        if not inside and not _has_antecedent(tokens[:place], lexicon):
             found_spans.append(token.span())
     return found_spans
 
@@ -183,12 +179,8 @@ def _said_before(opening: str, lexicon: Lexicon) -> bool:
     """Whether an earlier sentence of the question says what it is about: "I want to run it on each
     save. How do I do that?" """
     earlier = _EARLIER_SENTENCE.match(opening)
-    return earlier is not None and _contents(earlier.group(), lexicon) >= _ENOUGH_OF_ITS_OWN
-
-
-def _contents(text: str, lexicon: Lexicon) -> int:
-    """How many of its words say what it is about."""
-    return sum(_is_content(word, lexicon) for word in _TOKEN.findall(text))
+    named = _TOKEN.findall(earlier.group()) if earlier else []
+    return sum(_is_content(word, lexicon) for word in named) >= _ENOUGH_OF_ITS_OWN
 
 
 def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
