@@ -55,11 +55,13 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether the first quote, one of three, one of five passages is from the right section."""
+    """Whether the first quote, one of three, one of five or eight passages is from the right
+    section."""
 
     first: bool = False
     three: bool = False
     five: bool = False
+    eight: bool = False
     abstained: bool = False
     asked_back: bool = False
     failed: bool = False
@@ -121,7 +123,8 @@ def searched(folder: Path, home: Path, asked: list[Asked]) -> list[Outcome]:
         found = documents.search(each.question)
         ms = (time.perf_counter() - began) * 1000
         right = right_at(each, found)
-        outcomes.append(Outcome(any(right[:1]), any(right[:3]), any(right[:5]), ms=ms))
+        within = (any(right[:most]) for most in (1, 3, 5, 8))
+        outcomes.append(Outcome(*within, ms=ms))
     documents.close()
     return outcomes
 
@@ -143,10 +146,12 @@ async def _answer(flow: UnifiedFlow, asked: Asked) -> Outcome:
     places = (re.fullmatch(r"(.*):(\d+)", each.source) for each in turn.citations)
     quoted = [bool(at) and asked.holds(at[1], int(at[2]), int(at[2])) for at in places if at]
     found = [passage for _, passages, _ in searches(turn) for passage in passages]
+    right = right_at(asked, found)
     return Outcome(
         first=any(quoted[:1]),
         three=any(quoted[:3]),
-        five=any(right_at(asked, found)[:5]),
+        five=any(right[:5]),
+        eight=any(right[:8]),
         abstained=turn.abstained,
         asked_back=turn.status == "clarify",
         ms=ms,
@@ -154,7 +159,7 @@ async def _answer(flow: UnifiedFlow, asked: Asked) -> Outcome:
 
 
 def show(name: str, outcomes: list[Outcome]) -> None:
-    kept = ("first", "three", "five", "abstained", "asked_back", "failed")
+    kept = ("first", "three", "five", "eight", "abstained", "asked_back", "failed")
     shares = [f"{fmean(getattr(each, key) for each in outcomes):.3f}" for key in kept]
     ms = median(each.ms for each in outcomes)
     print("  ".join([f"{name:12}", f"{len(outcomes):4}", *shares, f"{ms:6.1f}"]), flush=True)
@@ -170,7 +175,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     settings = dict(each.split("=", 1) for each in given.set)
-    print("project    asked  first  three  five   abst.  back   failed  p50 ms")
+    print("project    asked  first  three  five   eight  abst.  back   failed  p50 ms")
     every: list[Outcome] = []
     for project in given.projects:
         name, _, place = project.partition("=")

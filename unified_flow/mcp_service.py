@@ -151,7 +151,7 @@ class AgentTools:
         query: Annotated[str, Field(description="What you would ask.")],
         limit: Annotated[int, Field(ge=1, le=12)] = 8,
     ) -> str:
-        """Find the passages of the indexed documents that fit a question, best first.
+        """Find the passages of the indexed documents that fit a question, the best in front.
 
         Quicker than ask, which answers from the same passages.
         """

@@ -54,10 +54,11 @@ class Prefetch:
             return None
         # The functions of the plan, so that its searches are the same; late, because they load the
         # word lists of all languages.
+        from unified_flow.models.embedded.analysis import bare
         from unified_flow.models.embedded.planning import questions_in, search_query
 
         toolbox, gate = run.services.toolbox, run.services.gate
-        queries = map(search_query, questions_in(turn.question))
+        queries = map(search_query, questions_in(bare(turn.question)))
         requests = (ToolRequest(tool=DOC_SEARCH, args={"query": query}) for query in queries)
         try:
             (tool, *_), searches = zip(*map(toolbox.check, requests), strict=True)

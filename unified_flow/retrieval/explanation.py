@@ -135,7 +135,9 @@ def _reason(hit: Hit, rank: int | None, search: Search, hits: list[Hit]) -> str:
         return "it is among the passages shown"
     if rank is None:
         return f"it holds less of the question than the {len(search.proposed)} candidates do"
-    if hits and hit.passage.score >= hits[-1].passage.score:
+    if any(hit.passage.text == each.passage.text for each in hits):
         return "its text is the same as that of a passage shown"
-    last = hits[-1].passage.score if hits else 0.0
-    return f"its score is below that of the last passage shown ({last:.3f}): raise --limit"
+    least = min((each.passage.score for each in hits), default=0.0)
+    if hit.passage.score >= least:
+        return "it made room for another file or for the next part of a section: raise --limit"
+    return f"its score is below that of every passage shown ({least:.3f}): raise --limit"

@@ -144,7 +144,8 @@ class Index:
     def search(
         self, query: str, limit: int = 8, conversation: Mapping[str, float] | None = None
     ) -> list[Passage]:
-        """The passages that share most with the question, best first; [] if none shares a term.
+        """The passages that share most with the question, in the order of
+        `IndexReader.passages`; [] if none shares a term.
 
         `conversation` gives words of earlier turns, each with what it weighs beside a word of the
         question; they count as far as the question seems to lean on them (`conversation.heed`).

@@ -7,7 +7,7 @@ import os
 import shlex
 import sqlite3
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from unified_flow.turns.passage import Passage
 _CANDIDATES = 48  # chunks that FTS5 proposes each time that it is asked
 # FTS5's. A term in the heading weighs more here than in a score: the heading may say what is asked.
 _BM25 = f"bm25(term, 5.0, {TRAIL_WEIGHT}, 1.0)"
+_NEAR = 0.5  # of the best score, for a passage that goes before others of a file
 _SEVERAL = 5  # passages, of which the last may go on where the first ends
 _REMEMBERED = 50_000  # document frequencies, about 5 MB
 
@@ -193,12 +194,36 @@ class IndexReader:
         return score(question, chunk, self.corpus, self._weight)
 
     def passages(self, scored: list[tuple[float, int]], limit: int) -> list[tuple[Passage, int]]:
-        """Passages with the ids of their chunks; a text that was there already is left out. After
-        the first half, files without a passage come first. Of five or more the last is the next
-        part of the best one's section, if there is one."""
+        """Passages with the ids of their chunks; a text that was there already is left out. Behind
+        the first half, one that comes near the best and whose file has none yet goes before the
+        others: else a long page crowds out the rest. Of five or more the last is the next part of
+        the best one's section, if there is one."""
         found: list[tuple[Passage, int]] = []
+        others: list[tuple[Passage, int]] = []
+        files: set[str] = set()
+        near = _NEAR * scored[0][0] if scored else 0.0
+        for passage, rowid in self._distinct(scored):
+            spreads = passage.path not in files and passage.score >= near
+            if len(found) < limit // 2 or spreads:
+                found.append((passage, rowid))
+            else:
+                others.append((passage, rowid))
+            files.add(passage.path)
+            enough = limit if passage.score >= near else limit - len(others)
+            if len(found) >= enough:
+                break
+        found = (found + others)[:limit]
+        if limit >= _SEVERAL and len(found) == limit:
+            part = self.next_part(scored[0][1])
+            if part not in {rowid for _, rowid in found}:
+                own = [each for each in scored if each[1] == part]
+                found[-1:] = [*self._distinct(own)] or found[-1:]
+        return found
+
+    def _distinct(self, scored: list[tuple[float, int]]) -> Iterator[tuple[Passage, int]]:
+        """Passages in the order of `scored`, each text once: files have copies."""
         texts: set[str] = set()
-        for value, rowid in self._with_next_part(self._spread(scored, limit // 2), limit):
+        for value, rowid in scored:
             # Of roots within one another the outer one gives the longer path.
             row = self.connection.execute(
                 "SELECT line, end_line, page, heading, text, checksum, continues, path, "
@@ -208,7 +233,7 @@ class IndexReader:
                 (rowid,),
             ).fetchone()
             line, end_line, page, heading, text, checksum, continues, path, shown = row
-            if text in texts:  # the same passage in a copy of the file
+            if text in texts:
                 continue
             texts.add(verified(text, checksum))
             if self.scope.clash:
@@ -225,33 +250,7 @@ class IndexReader:
                 page=page,
                 continues=continues,
             )
-            found.append((passage, rowid))
-            if len(found) == limit:
-                break
-        return found
-
-    def _spread(self, scored: list[tuple[float, int]], best: int) -> list[tuple[float, int]]:
-        """`scored`, after the `best` ones with files that have none yet before the others: else a
-        long page crowds out the rest."""
-        ids = ", ".join(str(rowid) for _, rowid in scored)
-        rows = self.connection.execute(f"SELECT id, file_id FROM chunk WHERE id IN ({ids})")
-        file_of = dict(rows.fetchall())
-        named, again = set(), set()
-        for place, (_, rowid) in enumerate(scored):
-            if place >= best and file_of[rowid] in named:
-                again.add(rowid)
-            named.add(file_of[rowid])
-        return sorted(scored, key=lambda each: each[1] in again)
-
-    def _with_next_part(
-        self, scored: list[tuple[float, int]], limit: int
-    ) -> list[tuple[float, int]]:
-        """`scored` with the next part of the best one in place `limit`, unless it stands before."""
-        if limit < _SEVERAL or len(scored) < limit:
-            return scored
-        part = self.next_part(scored[0][1])
-        left_out = [each for each in scored[limit:] if each[1] == part]
-        return [*scored[: limit - 1], *left_out, *scored[limit - 1 :]]
+            yield passage, rowid
 
     def next_part(self, rowid: int) -> int | None:
         """The chunk in which the section of this one goes on."""

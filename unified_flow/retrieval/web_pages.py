@@ -86,7 +86,7 @@ def _as_file(url: str, at_ns: int, data: bytes) -> FoundFile:
 
 
 def best_passages(pages: Sequence[Page], question: str | None, limit: int) -> list[Passage]:
-    """The best of all pages together, best first, by an index of them in memory.
+    """The best of all pages together, the best in front, by an index of them in memory.
 
     Without a question, or if nothing shares a term with it, the pages' beginnings in turn.
     """

@@ -182,23 +182,39 @@ def test_without_tools_there_is_nothing_to_execute() -> None:
         ("What is the difference between a node and a topic?", 1),
         ("Who wrote the book and the play?", 1),
         ("What is a node and why?", 1),
-        ("How do I start a node? I use Python 3.12.", 1),
+        ("What is a node and what is a topic.", 2),
+        ("What is a node? Explain topics.", 2),
     ],
 )
 def test_only_questions_that_stand_alone_are_parted(text: str, parts: int) -> None:
     assert len(questions_in(text)) == parts
 
 
+def test_a_statement_behind_a_question_is_searched_for_with_it() -> None:
+    statement = "How do I start a node? I use Python 3.12."
+    assert questions_in(statement) == (statement,)
+    both = f"What is a topic? {statement}"
+    assert questions_in(both) == ("What is a topic", statement)
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "question"),
     [
-        "What is a node? Thanks!",
-        "What is a node? Many thanks in advance, Kim.",
-        "What is a node? Best regards\nKim",
+        ("What is a node? Thanks!", "What is a node?"),
+        ("What is it? Many thanks in advance, Kim.", "What is it?"),
+        ("What is a node? Best regards\nKim", "What is a node?"),
+        ("Vad är en nod? Tack på förhand!", "Vad är en nod?"),
+        ("Qu'est-ce qu'un nœud ? Merci d'avance.", "Qu'est-ce qu'un nœud ?"),
+        ("Was ist ein Knoten? Vielen Dank im Voraus!", "Was ist ein Knoten?"),
+        ("Is it fast? Thanks to the cache it should be.", None),
+        ("My shop is slow. Thank you page loads late", None),
+        ("Qu'est-ce qu'un nœud ? Merci d'indiquer la version.", None),
     ],
 )
-def test_thanks_behind_a_question_are_not_looked_up(text: str) -> None:
-    assert questions_in(text) == ("What is a node?",)
+def test_thanks_behind_a_question_are_no_part_of_it(text: str, question: str | None) -> None:
+    history = (PriorTurn(turn_id=1, question="What is a topic?", answer=""),)
+    resolved = analyze(text, Sections(history=history)).resolved_query
+    assert resolved.removesuffix(" (topic)") == (question or text)
 
 
 # Synthesis

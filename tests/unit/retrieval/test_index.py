@@ -214,6 +214,21 @@ def test_a_long_page_leaves_room_for_other_pages(index: Index, docs: Path) -> No
     assert pages[6:] == ["manual"] * 2
 
 
+def test_copies_of_a_page_leave_the_best_passages_in_front(index: Index, docs: Path) -> None:
+    sections = [f"## Part {part}\n\nSpelt, salt and spelt {part}.\n" for part in range(6)]
+    for version in range(3):
+        (docs / f"v{version}.md").write_text("\n".join(sections))
+    own = "## Part 9\n\nSpelt, salt and spelt 9.\n"
+    (docs / "v3.md").write_text("\n".join([*sections, own]))
+    for page in range(6):
+        (docs / f"n{page}.md").write_text(f"{'Salt and water, ' * 20} and spelt {page}.\n")
+    index.update([docs])
+
+    found = index.search("spelt", limit=8)
+    assert [each.heading for each in found[:4]] == [f"Part {part}" for part in range(4)]
+    assert own.split("\n\n")[1].strip() in {each.text for each in found}
+
+
 def test_a_section_of_the_same_heading_is_no_part_of_the_one_before(
     index: Index, docs: Path
 ) -> None:

@@ -16,7 +16,7 @@ from unified_flow.lib.text.segmentation import words
 _KNOWN = tomllib.loads(Path(__file__).with_name("scripts.toml").read_text(encoding="utf-8"))
 STEMMERS: dict[str, str] = _KNOWN["stemmers"]
 CAPITAL_NOUNS = frozenset[str](_KNOWN["capital_nouns"])
-_ENGLISH = frozenset(_KNOWN["english"].split())
+_SHARED_WITH_ENGLISH = frozenset(_KNOWN["shared_with_english"].split())
 _BY_SCRIPT = {code: re.compile(pattern) for code, pattern in _KNOWN["scripts"].items()}
 _SAMPLE = 2_000  # characters; more does not change the guess
 # Words for each stop word that running text has at most: a list of links or a licence has more.
@@ -37,10 +37,11 @@ def stop_words(language: str) -> frozenset[str]:
 
 @cache
 def _languages_of_words() -> dict[str, list[str]]:
-    """Stop word to the languages that have it; a single letter is as often a name in code."""
+    """Stop word to the languages that have it, without those that English shares; a single letter
+    is as often a name in code."""
     found: dict[str, list[str]] = {}
     for language in dict.fromkeys([*_KNOWN["guessed"], *languages()]):
-        for word in stop_words(language) - _ENGLISH:
+        for word in stop_words(language) - _SHARED_WITH_ENGLISH:
             if len(word) > 1:
                 found.setdefault(word, []).append(language)
     return found

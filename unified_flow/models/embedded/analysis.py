@@ -21,7 +21,7 @@ _NAME = re.compile(r"(?<!^)(?<![?.!]\s)\b[A-ZÅÄÖÉÈ][\w-]*\b")
 
 
 def analyze(query: str, sections: Sections) -> QueryAnalysis:
-    query = _LABEL.sub("", query, count=1)
+    query = bare(query)
     small_talk = Resolution("not_needed", query) if talk_of(query) else None
     resolution = small_talk or resolve(query, sections.history)
     specific = _SPECIFIC.search(resolution.query)
@@ -37,6 +37,12 @@ def analyze(query: str, sections: Sections) -> QueryAnalysis:
         content_reference=reference,
         reasoning=_reasoning(resolution, sections.history),
     )
+
+
+def bare(query: str) -> str:
+    """The question without a label before it and thanks behind it."""
+    signing_off = lexicon_of(language_of(query)).signing_off
+    return signing_off.sub("", _LABEL.sub("", query, count=1))
 
 
 def _type(

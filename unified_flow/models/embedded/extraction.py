@@ -35,7 +35,7 @@ from unified_flow.turns.sections import Sections
 
 _LINES_SHOWN = 20
 _LISTED = 20
-_NEAREST = 7  # sections that an abstention names
+_NEAREST = 7  # sections that an abstention names, of the eight passages of a search
 _LIKELY = 0.5
 
 

@@ -78,11 +78,7 @@ def _pronouns_resolved(
         return None
     references = tuple(query[start:end] for start, end in spans)
     topic = _topic(history, references)
-    named = (
-        names_of(query)
-        or _OWN_NAME.search(query)
-        or _contents(query, lexicon) >= _ENOUGH_OF_ITS_OWN
-    )
+    named = names_of(query) or _OWN_NAME.search(query) or _says_enough(query, lexicon)
     if topic is None and not history and named and not _has_person(references):
         return None  # "Does it work on FreeBSD?": "it" is what the documents are about
     if topic is None:
@@ -179,8 +175,12 @@ def _said_before(opening: str, lexicon: Lexicon) -> bool:
     """Whether an earlier sentence of the question says what it is about: "I want to run it on each
     save. How do I do that?" """
     earlier = _EARLIER_SENTENCE.match(opening)
-    named = _TOKEN.findall(earlier.group()) if earlier else []
-    return sum(_is_content(word, lexicon) for word in named) >= _ENOUGH_OF_ITS_OWN
+    return earlier is not None and _says_enough(earlier.group(), lexicon)
+
+
+def _says_enough(text: str, lexicon: Lexicon) -> bool:
+    found = sum(_is_content(word, lexicon) for word in _TOKEN.findall(text))
+    return found >= _ENOUGH_OF_ITS_OWN
 
 
 def _topic(history: Sequence[PriorTurn], references: Sequence[str]) -> str | None:
