@@ -47,7 +47,7 @@ def test_why_a_file_is_not_there(home: Path, docs: Path) -> None:
     assert "no chunk of it holds a word" in why("cooking.txt")
     assert "skipped: binary" in why("picture.png")
     assert "no file of this name" in why("nothing.md")
-    assert "below that of the last passage shown" in why("docs/topics.md")
+    assert "below that of every passage shown" in why("docs/topics.md")
     assert "among the passages shown" in why(str(docs / "robots.md"))
 
 
