@@ -15,7 +15,7 @@ from unified_flow.config.tool_names import (
     MEMORY_QUERY,
 )
 from unified_flow.lib.text import language_of, terms, words
-from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of, phrases_of
+from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
 from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
     arithmetic,
@@ -98,14 +98,12 @@ def _unclear(asked: str, sections: Sections) -> Plan | None:
 
 @lru_cache(maxsize=32)  # for the goals, and for the quotes
 def questions_in(text: str) -> tuple[str, ...]:
-    """The parts of a compound question if each is a question by itself, else the whole. A
-    statement behind a question stays with it."""
+    """The parts of a compound question, if each stands by itself, else the whole. A statement
+    behind a question is one: with it the question would seem to be about more than it is."""
     language = language_of(text)
     lexicon = lexicon_of(language)
     text = _BLANKS.sub(r"\1", text)  # else the pattern takes time that grows with their cube
     parts = [part for each in lexicon.compound.split(text) if (part := each.strip())]
-    if len(parts) > 1 and parts[-1].endswith((".", "!")) and not _asks(parts[-1], lexicon):
-        parts[-2:] = [f"{parts[-2]}? {parts[-1]}"]
     if not 1 < len(parts) <= _MOST_GOALS:
         return (text,)
     for part in parts:
@@ -114,12 +112,6 @@ def questions_in(text: str) -> tuple[str, ...]:
         if leans or not terms(part, language):
             return (text,)
     return tuple(parts)
-
-
-def _asks(part: str, lexicon: Lexicon) -> bool:
-    """Whether it is a question without its mark, or says what to do: "Explain topics." """
-    first = next(iter(words(part.casefold())), "")
-    return first in lexicon.shell or any(asked.search(part) for _, asked in lexicon.kinds)
 
 
 def search_query(question: str) -> str:
