@@ -28,7 +28,7 @@ from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 if TYPE_CHECKING:  # and late: a list of turns reads their index alone
     from unified_flow.turns.events import AnyEvent, TurnSalvaged, TurnStarted
 
-FOLDER = re.compile(r"turn_[0-9]{6,15}")
+FOLDER, MARK = re.compile(r"turn_([0-9]{6,15})"), re.compile(r"([0-9]+)")
 # To read so much takes less than a millisecond.
 READ_AT_ONCE_BYTES = 16 * 1024
 WRITES_AVERAGED = 64
@@ -72,65 +72,54 @@ class FileTurnStore(TurnStore):
 
     async def create(self, *, kept: bool = True) -> TurnLease:
         if not self._last:
-            await asyncio.to_thread(make_private_folder, self._root)
             last = await asyncio.to_thread(lambda: max(self._known(), *self._ids(), 0))
             self._last = max(self._last, last)
-        return await self._beginnings.run(self._begun if kept else self._begun_without_folder)
+        return await self._beginnings.run(partial(self._begun, kept=kept))
 
-    def _begun(self) -> TurnLease:
-        make_private_folder(self._root)
-        turn_id = self._last
+    def _begun(self, *, kept: bool) -> TurnLease:
         while True:
-            turn_id += 1
-            folder = self._folder(turn_id)
-            with suppress(FileExistsError):
-                folder.mkdir(mode=PRIVATE_FOLDER_MODE)
-                if not (self._running / str(turn_id)).exists():
-                    break
-                folder.rmdir()  # one that is not kept has the number
-        self._last = max(self._last, turn_id)
-        try:
-            return self._leased(turn_id, create=True)
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-    def _begun_without_folder(self) -> TurnLease:
-        from unified_flow.turns.journal import Journal, JournalLease
-
-        turn_id = self._last
-        while True:
-            turn_id += 1
+            make_private_folder(self._root)
+            turn_id = self._last = self._last + 1
             folder, mark = self._folder(turn_id), self._running / str(turn_id)
-            # Not there any more: it was taken for one that a process has left, before the lock.
+            # A file is not there any more if it was taken for one that a process has left.
             with suppress(FileExistsError, FileNotFoundError):
-                journal = Journal(folder, create=True, at=mark)
-                if not folder.exists():
-                    break
-                mark.unlink()
-                journal.close()
-        self._last = max(self._last, turn_id)
-        return JournalLease(turn_id, journal, mark, self._writes.run, kept=False, large=False)
+                if not kept:
+                    return self._leased(turn_id, create=True, at=mark)
+                folder.mkdir(mode=PRIVATE_FOLDER_MODE)
+                try:
+                    if mark.exists():  # one that is not kept has the number
+                        raise FileExistsError
+                    return self._leased(turn_id, create=True)
+                except OSError:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    raise
 
     async def open(self, turn_id: int) -> TurnLease:
         return await to_the_end(asyncio.to_thread(self._leased, turn_id, create=False))
 
-    def _leased(self, turn_id: int, *, create: bool) -> TurnLease:
+    def _leased(self, turn_id: int, *, create: bool, at: Path | None = None) -> TurnLease:
         """A lease with a mark among the turns that run, until it is released: a link to the
-        journal, since a file of its own makes each fsync dearer."""
+        journal, since a file of its own makes each fsync dearer. `at` that place is the journal
+        itself of a turn that is not kept."""
         from unified_flow.turns.journal import Journal, JournalLease
 
         folder = self._folder(turn_id)
         if not create:
             self._settle_if_left(turn_id)
-        journal = Journal(folder, create=create)
-        mark = self._running / str(turn_id)
+        journal = Journal(folder, create=create, at=at)
+        if at is not None and folder.exists():  # one that is kept has the number
+            at.unlink()
+            journal.close()
+            raise FileExistsError
+        mark = at or self._running / str(turn_id)
         try:
-            os.link(journal.path, mark)
+            if at is None:
+                os.link(journal.path, mark)
         except OSError:  # there is no such folder yet, or there are no links here
             with suppress(OSError):  # the disk is full: `turns recover` reads all turns
                 create_private(mark)
-        return JournalLease(turn_id, journal, mark, self._writes.run, kept=True, large=not create)
+        on_disk = self._writes.run
+        return JournalLease(turn_id, journal, mark, on_disk, kept=at is None, large=not create)
 
     def _settle_if_left(self, turn_id: int) -> None:
         """Give a turn without a folder one if its process died, or remove it if it never began.
@@ -178,18 +167,9 @@ class FileTurnStore(TurnStore):
         return await asyncio.to_thread(self._ids)
 
     def _ids(self) -> list[int]:
-        running = [n for n in self._marked() if self._without_folder(n) is not None]
-        return sorted({*self._with_folders(), *running})
-
-    def _with_folders(self) -> list[int]:
-        with suppress(FileNotFoundError), os.scandir(self._root) as entries:
-            return sorted(int(e.name[5:]) for e in entries if FOLDER.fullmatch(e.name))
-        return []
-
-    def _marked(self) -> list[int]:
-        with suppress(FileNotFoundError), os.scandir(self._running) as marks:
-            return sorted(int(mark.name) for mark in marks if mark.name.isdecimal())
-        return []
+        running = _numbers(self._running, MARK)
+        begun = [each for each in running if (mark := self._mark(each)) is not None and mark.size]
+        return sorted({*_numbers(self._root, FOLDER), *begun})
 
     async def mark(self, turn_id: int) -> TurnMark | None:
         return self._mark(turn_id)
@@ -232,7 +212,7 @@ class FileTurnStore(TurnStore):
 
     async def unreleased(self) -> list[int]:
         def look() -> list[int]:
-            found = [each for each in self._marked() if not self._is_held(each)]
+            found = [each for each in _numbers(self._running, MARK) if not self._is_held(each)]
             for turn_id in found:
                 with suppress(OSError):  # it runs again, or is gone; or there is no room
                     self._settle_if_left(turn_id)
@@ -248,7 +228,7 @@ class FileTurnStore(TurnStore):
     async def sweep(self, before: datetime | None) -> None:
         def remove() -> None:
             if before is not None:
-                for turn_id in self._with_folders()[:-1]:
+                for turn_id in _numbers(self._root, FOLDER)[:-1]:
                     with suppress(OSError):
                         self._remove_if_never_begun(turn_id, before)
                 for path in self._deliveries.glob("*"):
@@ -278,6 +258,12 @@ class FileTurnStore(TurnStore):
         if not (folder / JOURNAL).exists():
             blobs.remove_all(folder)
         folder.rmdir()
+
+
+def _numbers(folder: Path, names: re.Pattern[str]) -> list[int]:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        return sorted(int(found[1]) for e in entries if (found := names.fullmatch(e.name)))
+    return []
 
 
 def _note(descriptor: int, turn_id: int) -> None:
