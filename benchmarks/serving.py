@@ -202,7 +202,7 @@ async def load(
 
     def request() -> bytes:
         named = {"session_id": secrets.token_hex(6)} if kept else {}
-        question = f"{QUESTION} Thanks, k{secrets.token_hex(3)}."
+        question = f"{QUESTION} I am k{secrets.token_hex(3)}."
         body = json.dumps({"question": question, **named}).encode()
         return f"{head}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
 

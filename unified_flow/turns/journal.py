@@ -24,12 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interventions.home import (
-    create_private,
-    make_private_folder,
-    open_private,
-    sync_folder,
-)
+from interventions.home import create_private, make_private_folder, open_private, sync_folder
 from unified_flow.errors import RetrievalError
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock

@@ -179,6 +179,7 @@ def _said_before(opening: str, lexicon: Lexicon) -> bool:
 
 
 def _says_enough(text: str, lexicon: Lexicon) -> bool:
+    """Whether so many of its words have a meaning that they say what it is about."""
     found = sum(_is_content(word, lexicon) for word in _TOKEN.findall(text))
     return found >= _ENOUGH_OF_ITS_OWN
 
