@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from serving import DOCUMENT, head_of, process, reply_to
+from serving import DOCUMENT, head_of, phase_of, process, reply_to
 
 from interventions import InterventionQueue, InterventionRequest
 from interventions.entry import Entry, is_open, turns_of
@@ -56,7 +56,7 @@ class Model(threading.Thread):
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await head_of(reader):
             body = await reader.readexactly(int(head["content-length"]))
-            if b'"name": "synthesis"' in body and (found := NUMBER.search(body)):
+            if phase_of(body) == "synthesis" and (found := NUMBER.search(body)):
                 self.asked[int(found[1])] += 1
             writer.write(reply_to(body))
         writer.close()

@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import secrets
 import statistics
 import subprocess
@@ -114,9 +115,12 @@ async def head_of(reader: asyncio.StreamReader) -> dict[str, str]:
     return {name.lower(): value.strip() for name, _, value in pairs}
 
 
+def phase_of(body: bytes) -> str:
+    return re.findall(rb'"json_schema": ?{"name": ?"(\w+)"', body)[-1].decode()
+
+
 def reply_to(body: bytes) -> bytes:
-    phase = body[body.rindex(b'"json_schema"') :].split(b'"name": "', 1)[1].split(b'"', 1)[0]
-    replies = REPLIES[phase.decode()]
+    replies = REPLIES[phase_of(body)]
     # The planner runs twice; the second prompt has what the search found.
     content = replies[-1 if b"A topic is a named bus over" in body else 0]
     message = {"role": "assistant", "content": json.dumps(content)}

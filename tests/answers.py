@@ -13,6 +13,7 @@ import pytest
 
 from interventions.queue import queue_at
 from unified_flow.flow import UnifiedFlow
+from unified_flow.lib.compact_json import encode
 from unified_flow.lib.threads import wait_for
 from unified_flow.models.scripted import ScriptedModel
 from unified_flow.resume import housekeeping
@@ -21,7 +22,7 @@ from unified_flow.stores import shared_database, turn_store
 from unified_flow.turns.archive import TurnArchive, Unreadable, read_turn
 from unified_flow.turns.events import AnyEvent, TurnSalvaged
 from unified_flow.turns.ledger import Ledger
-from unified_flow.turns.lines import encode, sealed
+from unified_flow.turns.lines import sealed
 from unified_flow.turns.lock import JOURNAL
 from unified_flow.turns.results import (
     Checks,

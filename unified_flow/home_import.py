@@ -22,6 +22,7 @@ from unified_flow.guardrails.guardrails import DATABASE_FILE, open_store
 from unified_flow.guardrails.sql_database import SqlDatabase
 from unified_flow.guardrails.store import GuardrailStore
 from unified_flow.guardrails.user_rules import UserRules
+from unified_flow.lib.compact_json import encode
 from unified_flow.lib.threads import wait_for
 from unified_flow.shared.database import Connection, Database, joining, storable
 from unified_flow.shared.queue_store import add_failures
@@ -29,7 +30,6 @@ from unified_flow.shared.shared_texts import SharedTexts
 from unified_flow.shared.turn_lease import PostgresLease
 from unified_flow.stores import grant_store, memory_store, session_store, turn_store
 from unified_flow.tools.grants import GrantStore
-from unified_flow.turns.lines import encode
 from unified_flow.turns.memory import MemoryStore
 from unified_flow.turns.sessions.store import Sessions
 from unified_flow.turns.store import TurnMark, TurnStore

@@ -23,6 +23,7 @@ import httpx
 from pydantic import SecretStr
 
 from unified_flow.errors import ConfigError, ReplyTooLargeError
+from unified_flow.lib.compact_json import encode
 from unified_flow.lib.trace_context import HEADER, traceparent
 from unified_flow.servers.connection_pool import new_transport
 
@@ -83,7 +84,7 @@ class ServerClient:
         request = httpx.Request(
             method,
             self._url(path),
-            content=None if payload is None else json.dumps(payload).encode("ascii"),
+            content=None if payload is None else encode(payload),
             headers=self._headers(payload is not None),
         )
         deadline = asyncio.timeout(timeout_s)

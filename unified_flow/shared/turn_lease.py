@@ -19,12 +19,13 @@ from psycopg.errors import UniqueViolation
 from interventions.errors import QueueError
 from unified_flow.errors import DatabaseAwayError, QueueFullError
 from unified_flow.errors.turns import PROCESS_DIED
+from unified_flow.lib.compact_json import encode
 from unified_flow.lib.threads import to_the_end
 from unified_flow.shared.database import Database, joining, storable
 from unified_flow.shared.workflows import ENQUEUE, queue_name
 from unified_flow.turns.events import VERSION, AnyEvent, TurnResumed, TurnStarted, TurnTakenOver
 from unified_flow.turns.journal import must_be_durable
-from unified_flow.turns.lines import encode, sealed
+from unified_flow.turns.lines import sealed
 from unified_flow.turns.store import ReportingLease, RunLostError
 
 T = TypeVar("T")

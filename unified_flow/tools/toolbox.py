@@ -21,10 +21,10 @@ from unified_flow.errors import (
     ToolNotFoundError,
     ToolTimeoutError,
 )
+from unified_flow.lib.compact_json import encode
 from unified_flow.lib.printable import brief_repr
 from unified_flow.tools import BUILT_IN, CALLER, Caller, Tool, ToolOutput
 from unified_flow.tools.plugins import ToolModules
-from unified_flow.turns.lines import encode
 from unified_flow.turns.results import ToolRequest
 from unified_flow.turns.sections import ToolDescription
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interventions.secrets.redaction import WHOLE, redact
+from unified_flow.lib.compact_json import encode
 from unified_flow.turns import events
 from unified_flow.turns.events import AnyEvent
 from unified_flow.turns.fold import OUTPUT
-from unified_flow.turns.lines import encode
 
 NUMBER = {phase: number for number, phase in enumerate(OUTPUT)}
 

@@ -10,8 +10,9 @@ from functools import partial
 from itertools import count
 from time import time_ns
 
+from unified_flow.lib.compact_json import encode
 from unified_flow.turns.events import AnyEvent
-from unified_flow.turns.lines import encode, events_in, sealed
+from unified_flow.turns.lines import events_in, sealed
 from unified_flow.turns.lock import PAUSE_S
 from unified_flow.turns.store import Delivery, TurnLease, TurnMark, TurnStore
 

@@ -26,10 +26,11 @@ from typing import Any
 
 from interventions.home import create_private, make_private_folder, open_private, sync_folder
 from unified_flow.errors import RetrievalError
+from unified_flow.lib.compact_json import encode
 from unified_flow.turns import blobs
 from unified_flow.turns import lock as turn_lock
 from unified_flow.turns.events import AnyEvent
-from unified_flow.turns.lines import Record, encode, events_in, sealed
+from unified_flow.turns.lines import Record, events_in, sealed
 from unified_flow.turns.lock import JOURNAL, PRUNED
 from unified_flow.turns.store import TurnLease
 

@@ -15,10 +15,11 @@ from typing import Any
 from zlib import crc32
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import from_json
 
 from unified_flow.errors import RetrievalError
 from unified_flow.errors.turns import JournalVersionError
+from unified_flow.lib.compact_json import encode
 from unified_flow.turns.events import BEGINNINGS, NUMBERED, READER, SUMMED, VERSION, AnyEvent
 
 Record = dict[str, Any]
@@ -28,16 +29,6 @@ UPDATE = "update unified-flow"
 _TAIL = re.compile(rb'(?:,"seq":([0-9]{1,15}))?(,"crc32":"([0-9a-f]{8})"\})$')
 _TAIL_BYTES = 48  # at most; a search of whole lines takes longer than reading them
 _TAIL_FIELDS = ("seq", "crc32")
-
-
-def encode(value: Any) -> bytes:
-    """Compact JSON; anything a model or a tool said comes back the same."""
-    try:
-        return to_json(value)
-    except PydanticSerializationError:
-        # Half a surrogate pair has no UTF-8; escaped in ASCII it survives.
-        plain = to_jsonable_python(value)
-        return json.dumps(plain, separators=(",", ":")).encode("ascii")
 
 
 def digest(value: Any) -> str:

@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
-import httpcore
 import httpx
 import pytest
+import trustme
 
 from tests.servers.model_server import Connection, ModelServer, refused_url
+from tests.servers.web_server import WebServer, reply
 from tests.unit.models.calls import PROCEED, call
 from unified_flow.models import Model
 from unified_flow.models.openai.model import OpenAIModel
@@ -197,10 +200,65 @@ def test_a_reply_that_is_compressed_without_being_asked_to_is_read(
     assert asyncio.run(run()) == b'{"data": []}'
 
 
-def test_every_error_of_httpcore_has_its_like_in_httpx() -> None:
-    every = [each for each in vars(httpcore).values() if is_error(each)]
-    assert {each.__name__ for each in every} - vars(httpx).keys() == {"ConnectionNotAvailable"}
+def test_https_is_spoken_with_the_name_of_the_address() -> None:
+    authority = trustme.CA()
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(served)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    async def body(url: str) -> bytes:
+        transport = SpreadTransport(httpx.URL(url), trusting)
+        async with httpx.AsyncClient(transport=transport) as client:
+            return (await client.get(url)).content
+
+    with WebServer({"/": reply("by TLS")}, tls=served) as server:
+        assert asyncio.run(body(server.url(host="localhost"))) == b"by TLS"
+        with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+            asyncio.run(body(server.url()))
 
 
-def is_error(each: object) -> bool:
-    return isinstance(each, type) and issubclass(each, Exception)
+@asynccontextmanager
+async def answering(answer: bytes, *, closes: bool) -> AsyncIterator[str]:
+    """The address of a server that answers the head of the first request of each connection."""
+    talks: set[asyncio.Task[None] | None] = set()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.add(asyncio.current_task())
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        if not closes:
+            await reader.read()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await asyncio.gather(*filter(None, talks))
+
+
+def test_a_refusal_that_comes_before_the_whole_request_is_sent() -> None:
+    refusal = b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+    async def run() -> int:
+        async with (
+            answering(refusal, closes=True) as url,
+            httpx.AsyncClient(transport=new_transport(url)) as client,
+        ):
+            return (await client.post(url, content=b"x" * 300_000)).status_code
+
+    assert asyncio.run(run()) == 413
+
+
+def test_what_a_server_sends_unasked_is_no_answer() -> None:
+    answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+
+    async def run() -> list[bytes]:
+        async with (
+            answering(answer + b"ok" + answer + b"no", closes=False) as url,
+            httpx.AsyncClient(transport=new_transport(url)) as client,
+        ):
+            return [(await client.get(url)).content for _ in range(3)]
+
+    assert asyncio.run(run()) == [b"ok"] * 3

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict
 from interventions.storage import jsonl
 from interventions.times import to_text, utc_now
 from unified_flow.errors import wire_name
+from unified_flow.lib.compact_json import encode
 from unified_flow.phases.errors import PhaseError
 from unified_flow.stores import shared_database
-from unified_flow.turns.lines import encode
 from unified_flow.turns.turn import Turn
 
 if TYPE_CHECKING:
