@@ -33,6 +33,7 @@ class ModelRegistry:
         self._settings = settings
         self._state = state
         self._models = {name: self._bounded(own) for name, own in (models or {}).items()}
+        self._configured_is_small = self._is_small(settings.model)
 
     def name_of(self, choice: ModelChoice, *, by_rules: bool | None = None) -> str | None:
         """The recipe's own model, else its role's, else the configured one, which leaves to rules
@@ -41,13 +42,17 @@ class ModelRegistry:
             return None
         mapped = self._mapped(choice)
         if by_rules is None:
-            by_rules = choice.rules and mapped is None and self.is_small(choice)
+            by_rules = choice.rules and mapped is None and self._configured_is_small
         return EMBEDDED if by_rules else mapped or self._settings.model
 
     def is_small(self, choice: ModelChoice) -> bool:
         """Whether a small language model does the phase, or leaves it to rules."""
-        name = self._mapped(choice) or self._settings.model
-        return choice.role != "none" and name != EMBEDDED and self._settings.is_small(name)
+        mapped = self._mapped(choice)
+        small = self._configured_is_small if mapped is None else self._is_small(mapped)
+        return small and choice.role != "none"
+
+    def _is_small(self, name: str) -> bool:
+        return name != EMBEDDED and self._settings.is_small(name)
 
     def _mapped(self, choice: ModelChoice) -> str | None:
         of_role: str | None = getattr(self._settings.roles, choice.role, None)
