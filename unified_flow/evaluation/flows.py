@@ -116,7 +116,7 @@ async def ask(flow: UnifiedFlow, question: DatasetQuestion) -> EvaluatedAnswer:
         turn, error = exc.turn, exc
     except InputError as exc:
         turn, error = Turn(), exc
-    took = round(elapsed_ms(started), 3)
+    took = elapsed_ms(started)
     answer = _answer(question, turn, _trouble(turn, error))
     return answer.model_copy(update={"duration_ms": took, "phases": costs(events)})
 

@@ -4,5 +4,5 @@ from time import perf_counter
 
 
 def elapsed_ms(started: float) -> float:
-    """Milliseconds since `started`, a reading of `perf_counter`."""
-    return round((perf_counter() - started) * 1000, 3)
+    """Milliseconds since `started`, a reading of `perf_counter`, to the microsecond."""
+    return round((perf_counter() - started) * 1e6) / 1000
