@@ -76,39 +76,38 @@ def fold(journal: Iterable[AnyEvent]) -> Turn:
 
 def apply(turn: Turn, event: Observed) -> Turn:
     """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
-    # The most frequent first: to tell that a model is none of a class takes pydantic a while.
-    match event:
-        case events.PhaseStarted():
+    match event.event:
+        case "phase_started":
             _must_be_known(event, turn)
             asks = (event.model, event.recipe_digest)
             visit = Visit(event.phase, event.visit, "running", 0.0, turn.sections, *asks)
             return changed(turn, status="running", visits=(*turn.visits, visit), failure=None)
-        case PhaseCompleted():
+        case "phase_completed":
             _must_be_known(event, turn)
             return _complete(turn, event)
-        case events.ModelCalled() | events.ModelFailed():
+        case "model_called" | "model_failed":
             calls = turn.counters.model_calls + 1
             return changed(turn, counters=changed(turn.counters, model_calls=calls))
-        case events.ToolStarted():
+        case "tool_started":
             if "writes" not in event.access:
                 return turn
             write = Write(call=event.call, tool=event.tool, args=event.args)
             return changed(turn, writes=(*turn.writes, write))
-        case events.ToolCompleted():
+        case "tool_completed":
             result = _valid(RESULT, event.output, turn, event)
             done = {**turn.tools_done, event.call: result}
             given = None if turn.given and turn.given.tool == result.tool else turn.given
             return changed(turn, tools_done=done, writes=_all_done(turn.writes), given=given)
-        case events.TurnStarted():
+        case "turn_started":
             same = {name: getattr(event, name) for name in BEGUN_WITH}
             return changed(NOT_BEGUN, started_at=event.at, runs_since=event.at, **same)
-        case events.TurnCompleted():
+        case "turn_completed":
             return changed(
                 turn, status=event.status, saved=event.saved, duration_ms=event.duration_ms
             )
-        case events.HistoryRead():
+        case "history_read":
             return changed(turn, history=_valid(HISTORY, event.turns, turn, event))
-        case PhaseFailed():
+        case "phase_failed":
             _must_be_known(event, turn)
             visits = _ended(turn, event, "failed")
             # A writing tool may have had its effect before it raised, or before its result found
@@ -124,15 +123,15 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 retry=_judged(turn, event.phase, passed=False),
                 retry_count=tried,
             )
-        case events.GuardrailChecked():
+        case "guardrail_checked":
             passed = event.decision == "pass"
             retry = _judged(turn, GUARDRAILS, passed=True) if passed else turn.retry
             return changed(turn, **{event.stage: event}, retry=retry)
-        case events.TextArrived():
+        case "text_arrived":
             return turn
-        case TurnResumed():
+        case "turn_resumed":
             return _resume(turn, event)
-        case events.TurnTakenOver():
+        case "turn_taken_over":
             return changed(
                 turn.interrupted(),
                 status="running",
@@ -143,11 +142,11 @@ def apply(turn: Turn, event: Observed) -> Turn:
                 taken_over=turn.taken_over + (not event.dispatched),
                 setbacks=turn.setbacks + (not event.dispatched),
             )
-        case events.TurnInterrupted():
+        case "turn_interrupted":
             return turn.interrupted()
-        case events.TurnAbandoned():
+        case "turn_abandoned":
             return changed(turn.interrupted(), status="abandoned")
-        case events.TurnSalvaged():
+        case "turn_salvaged":
             stopped = turn.interrupted() if turn.status == "running" else turn
             return changed(stopped, writes=(*turn.writes, *event.calls))
         case _:
