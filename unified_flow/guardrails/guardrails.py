@@ -101,13 +101,17 @@ class Guardrails:
         if self._store is not None or self.settings.database_url_env is not None:
             return True
         if not self._is_shared:
-            return (state_folder(self.home) / DATABASE_FILE).exists()
+            return self._file.exists()
         if not self._has_tables:
             from unified_flow.shared.database import database_at
 
             sql = "SELECT to_regclass('ai_rules') IS NOT NULL"
             self._has_tables = database_at(self.home).row(sql) == (True,)
         return self._has_tables
+
+    @cached_property
+    def _file(self) -> Path:
+        return state_folder(self.home) / DATABASE_FILE
 
     @cached_property
     def _is_shared(self) -> bool:

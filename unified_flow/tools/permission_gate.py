@@ -100,21 +100,19 @@ class PermissionGate:
         unknown = (url for url in args.get("urls", ()) if without_fragment(url) not in urls)
         return next((url for url in unknown if host_of(url) not in self.hosts), None)
 
-    def denies(self, name: str) -> bool:
-        """Whether nobody can allow it here."""
-        return _matching(name, self.deny) is not None
-
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
-        """The names of the tools that nobody will allow or answer now. What is remembered, the
-        question may ask for."""
+        """The names of the tools that nobody can allow here, or will allow or answer now. What is
+        remembered, the question may ask for."""
+        verdicts = [(tool, self._by_settings(tool).verdict) for tool in tools]
+        denied = {tool.name for tool, verdict in verdicts if verdict == "denied"}
         if self.attended:
-            return set()
-        asked = [t for t in tools if not t.personal and self._by_settings(t).verdict == "ask"]
+            return denied
+        asked = [tool for tool, verdict in verdicts if verdict == "ask" and not tool.personal]
         grants = self.grants.all() if asked else ()  # reading them takes longer than the rest
         ungranted = {
             t.name for t in asked if self.decide(t, session_id, grants=grants).verdict == "ask"
         }
-        return ungranted | {HUMAN_ASK}
+        return denied | ungranted | {HUMAN_ASK}
 
     async def admit(
         self,
