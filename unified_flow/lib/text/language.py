@@ -78,12 +78,9 @@ def _commonest(found: Counter[str], default: str) -> str:
 def _evidence(sample: str) -> tuple[str | None, Counter[str], int]:
     """The language that the script shows; how many stop words of each language there are; among how
     many words."""
-    found: Counter[str] = Counter()
     own = words(sample.casefold())
     known = _languages_of_words()
-    for word, count in Counter(own).items():
-        for language in known.get(word, ()):
-            found[language] += count
+    found = Counter(language for word in own for language in known.get(word, ()))
     if not sample.isascii():
         letters = sum(character.isalpha() for character in sample)
         for code, pattern in _BY_SCRIPT.items():
