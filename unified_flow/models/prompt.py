@@ -94,7 +94,7 @@ def shown_passages(
         shown.append(ShownPassage(number, claim.source, claim.claim, claim.confidence, passage))
     for result in results:
         if result.success and not result.claims and result.tool not in SEARCHES:
-            text = json.dumps(result.result, ensure_ascii=False)
+            text = _json(result.result)
             shown.append(ShownPassage(len(shown) + 1, result.tool, text, 1.0))
     return shown, left_out
 
@@ -234,8 +234,7 @@ def _data(text: str) -> str:
     return _FORGED.sub(lambda found: "&lt;" if found[0] == "<" else "&#91;", text)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def fitted(
