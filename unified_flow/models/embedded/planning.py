@@ -114,6 +114,7 @@ def questions_in(text: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
+@lru_cache(maxsize=32)  # for a search before the plan, and for each plan
 def search_query(question: str) -> str:
     """The question without addresses and "could you please tell me", which no document says."""
     bare = _courtesy().sub("", without_addresses(question))
