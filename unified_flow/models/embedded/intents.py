@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
 from unified_flow.errors import ToolArgumentError
-from unified_flow.lib.text.lexicon import any_language, lexicons
+from unified_flow.lib.text.lexicon import any_language, any_pattern, lexicons
 from unified_flow.lib.text.urls import URL, urls_in
 from unified_flow.tools.builtin.calculate import MAX_CHARS, ImpossibleError, evaluate
 from unified_flow.tools.builtin.internet_research import MAX_URLS
@@ -57,7 +57,7 @@ def file_request(query: str) -> ToolRequest | None:
         return ToolRequest(tool=FILE_GLOB, args={"pattern": listed}, goal_id="g1")
     path = _FILE_PATH.search(query)
     lines = _lines_of_file().search(query)
-    if path and (lines or any(each.show_file.search(query[: path.start()]) for each in lexicons())):
+    if path and (lines or any_pattern("show_file").search(query[: path.start()])):
         args: dict[str, Any] = {"path": path.group("path").strip(".")}
         if lines:
             args["start_line"] = max(1, int(lines.group("first")))
@@ -65,8 +65,7 @@ def file_request(query: str) -> ToolRequest | None:
             args["end_line"] = max(args["start_line"], last)
         return ToolRequest(tool=FILE_READ, args=args, goal_id="g1")
     quoted = _QUOTED_TEXT.search(query)
-    wanted = any(each.find_text.search(query) for each in lexicons())
-    if quoted and wanted and any(each.occurs.search(query) for each in lexicons()):
+    if quoted and any_pattern("find_text").search(query) and any_pattern("occurs").search(query):
         text = next(group for group in quoted.groups() if group)
         return ToolRequest(tool=FILE_GREP, args={"pattern": re.escape(text)}, goal_id="g1")
     return None
@@ -81,9 +80,9 @@ def _lines_of_file() -> re.Pattern[str]:
 
 def _listed_files(query: str) -> str | None:
     """The pattern of the files to list."""
-    if any(each.all_files.match(query) for each in lexicons()):
+    if any_pattern("all_files").match(query):
         return "**"
-    if not any(each.list_files.search(query) for each in lexicons()):
+    if not any_pattern("list_files").search(query):
         return None
     match = _glob().search(query)
     return None if match is None else match.group("glob") or f"*{match.group('suffix')}"
@@ -99,11 +98,15 @@ def _glob() -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _called(query: str) -> re.Match[str] | None:
+    return _call().match(query)
+
+
+@cache
+def _call() -> re.Pattern[str]:
     every = any_language()
-    return re.match(
+    return re.compile(
         rf"^\W{{0,3}}(?:{every.please}\s+)?(?P<verb>{every.call})\s+(?:{every.the_tool}\s+)?"
         rf"(?P<tool>[\w-]+(?:\.[\w-]+)*)(?:\s+(?:{every.arguments}\s+)?(?P<rest>\S.*?))?[\s.!?]*$",
-        query,
         re.IGNORECASE | re.DOTALL,
     )
 
@@ -233,7 +236,7 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
 
 def is_about_user(question: str) -> bool:
     """Whether it is about the person who asks, as "how do I …" is not."""
-    if not any(each.about_user.search(question) for each in lexicons()):
+    if not any_pattern("about_user").search(question):
         return False
     how = (each.asks["manner"] for each in lexicons() if "manner" in each.asks)
     opening = re.search(r"\w", question)
@@ -242,7 +245,7 @@ def is_about_user(question: str) -> bool:
 
 def asks_for_memories(question: str) -> bool:
     """Whether it asks for all that is remembered of the person who asks."""
-    return any(each.memories.match(question) for each in lexicons())
+    return any_pattern("memories").match(question) is not None
 
 
 def question_about_pages(question: str) -> str:
