@@ -107,10 +107,8 @@ def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
         Excerpt(
             passage=passage,
             sentences=sentences_of(passage.text, language),
-            heading=frozenset(matching_terms(passage.heading, language)),
-            headings=tuple(
-                frozenset(matching_terms(each, language)) for each in passage.heading.split(" > ")
-            ),
+            heading=term_set(passage.heading, language),
+            headings=tuple(term_set(each, language) for each in passage.heading.split(" > ")),
             language=language,
         )
         for passage in passages
@@ -119,17 +117,22 @@ def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
 
 def matching_terms(text: str, language: str) -> list[str]:
     """Terms in order, with numerals as digits: "third" and "3rd", "five" and "5" agree."""
-    numerals = lexicon_of(language).numerals
-    found: list[str] = []
-    for word in words(compatible_form(text)):
-        plain = word.lower()
-        if plain in numerals:
-            found.append(numerals[plain])
-        elif plain[0].isdigit() and (number := _ordinal(plain)):
-            found.append(number)
-        else:
-            found += terms_of_word(word, language)
-    return found
+    return [term for word in words(compatible_form(text)) for term in _of_word(word, language)]
+
+
+@lru_cache(maxsize=512)
+def term_set(text: str, language: str) -> frozenset[str]:
+    """Kept for headings, quotes and the question, which a turn compares again and again."""
+    return frozenset(matching_terms(text, language))
+
+
+@lru_cache(maxsize=10_000)
+def _of_word(word: str, language: str) -> tuple[str, ...]:
+    """Kept because the question, its passages and the draft share their words."""
+    plain = word.lower()
+    if number := lexicon_of(language).numerals.get(plain) or _ordinal(plain):
+        return (number,)
+    return terms_of_word(word, language)
 
 
 def _ordinal(word: str) -> str | None:

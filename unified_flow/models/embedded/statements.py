@@ -17,7 +17,7 @@ from unified_flow.models.embedded.excerpts import (
     excerpts_of,
     found_passages,
     language_of_passages,
-    matching_terms,
+    term_set,
 )
 from unified_flow.models.embedded.quotes import INTRODUCES, LONGEST, citation_of, one_line
 from unified_flow.turns.passage import Passage, path_of, title_of
@@ -120,7 +120,7 @@ def _set_phrases() -> tuple[str, ...]:
 @cache
 def terms_of_the_answer(language: str) -> frozenset[str]:
     """The terms of words with which an answer speaks of itself and of its sources."""
-    return frozenset(matching_terms(" ".join(any_language().of_the_answer), language))
+    return term_set(" ".join(any_language().of_the_answer), language)
 
 
 def is_refusal(response: str) -> bool:
@@ -170,7 +170,7 @@ def citable_sentences(sections: Sections, language: str) -> list[CitableSentence
     for source, text, score in [*said, *_remembered(sections)]:
         if quote := text.strip()[:LONGEST]:
             own = partial(Citation, source=source, quote=quote, score=score)
-            found.append(CitableSentence(own, frozenset(matching_terms(quote, language))))
+            found.append(CitableSentence(own, term_set(quote, language)))
     return found
 
 

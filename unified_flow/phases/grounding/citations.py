@@ -18,7 +18,7 @@ from unified_flow.models.embedded.excerpts import (
     best_kinship,
     excerpts_of,
     found_passages,
-    matching_terms,
+    term_set,
 )
 from unified_flow.models.embedded.extraction import unread_documents
 from unified_flow.models.embedded.intents import talk_of
@@ -224,11 +224,11 @@ class _Reader:
     def __init__(self, query: str, language: str, response: str = "") -> None:
         self.language = language
         self.foreign = bool(response) and language_of_draft(response, query) != language
-        self.asked = frozenset(matching_terms(query, language))
+        self.asked = term_set(query, language)
         self._not_said = self.asked | terms_of_the_answer(language)
 
     def known(self, quote: str) -> frozenset[str]:
-        return frozenset(matching_terms(quote, self.language))
+        return term_set(quote, self.language)
 
     def said(self, statement: str) -> frozenset[str]:
         """What it adds to the question; all of it, if it only repeats the question's words."""
