@@ -94,7 +94,7 @@ def _abstention(text: str) -> Draft:
 def _joined(drafts: Sequence[Draft]) -> Draft:
     """Answers first, then abstentions; the first abstention alone if there is no answer."""
     ordered = sorted(drafts, key=lambda draft: draft.abstained)
-    if ordered[0].abstained:
+    if len(ordered) == 1 or ordered[0].abstained:
         return ordered[0]
     return _answer(
         "\n\n".join(draft.response for draft in ordered),
@@ -106,8 +106,8 @@ def _from_search(query: str, sections: Sections, phrases: Phrases) -> Draft:
     """The quotes of all parts of the question, best first."""
     refused = _refused(sections)
     found = [
-        (part, quotes_for(part, passages, most, refused))
-        for part, passages, most in _searches(query, sections)
+        (part, quotes_for(part, found_passages(results), most, refused))
+        for part, results, most in _searches(query, sections)
     ]
     citations = list({c.quote: c for _, quotes in found for c in quotes}.values())
     if not citations:
@@ -126,16 +126,16 @@ def no_answer(query: str, sections: Sections) -> Draft:
     return _abstention("\n".join([_nothing(sections, phrases), *lines]))
 
 
-def _searches(query: str, sections: Sections) -> Iterator[tuple[str, tuple[Passage, ...], int]]:
-    """The parts of the question that were searched for, each with the passages found for it, and
-    how many quotes it gets."""
+def _searches(query: str, sections: Sections) -> Iterator[tuple[str, Sequence[ToolResult], int]]:
+    """The parts of the question that were searched for, each with what was found for it, and how
+    many quotes it gets."""
     resolved = sections.query_analyzer.resolved_query if sections.query_analyzer else query
     parts = questions_in(question_about_pages(resolved))
     for number, part in enumerate(parts, 1):
         own = [r for r in sections.coordinator if r.goal_id in (f"g{number}", "")]
         if any(r.tool in SEARCHES for r in own):  # else answered from a file
             results = own if len(parts) > 1 else sections.coordinator
-            yield part, found_passages(results), max(1, MOST // len(parts))
+            yield part, results, max(1, MOST // len(parts))
 
 
 def _nothing(sections: Sections, phrases: Phrases) -> str:
@@ -233,18 +233,18 @@ def asks_for_facts(question: str, sections: Sections) -> bool:
     number or a thing that it names ("which port")."""
     if any(result.tool not in SEARCHES for result in sections.coordinator):
         return False
-    asked = [parse_question(part) for part, _, _ in _searches(question, sections)]
-    return bool(asked) and all(
+    parts = [part for part, _, _ in _searches(question, sections)]
+    return bool(parts) and all(
         (each.kind in FACTS or each.focus) and not each.lexicon.explanation.search(each.text)
-        for each in asked
+        for each in map(parse_question, parts)
     )
 
 
 def is_likely_answered(question: str, sections: Sections) -> bool:
     """Whether the documents hold an answer to each part of it more likely than not."""
     return all(
-        probability(part, passages) >= _LIKELY
-        for part, passages, _ in _searches(question, sections)
+        probability(part, found_passages(results)) >= _LIKELY
+        for part, results, _ in _searches(question, sections)
     )
 
 
@@ -255,6 +255,6 @@ def likely_sentences(question: str, sections: Sections) -> tuple[str, ...] | Non
     if draft.abstained:
         return None
     found = [each.quote for each in draft.citations]
-    for part, passages, _ in _searches(question, sections):
-        found += likeliest(part, passages)
+    for part, results, _ in _searches(question, sections):
+        found += likeliest(part, found_passages(results))
     return tuple(dict.fromkeys(found))

@@ -271,12 +271,15 @@ class ParsedQuestion:
         return lexicon_of(self.language)
 
 
-@lru_cache(maxsize=64)
 def parse_question(text: str, language: str | None = None) -> ParsedQuestion:
     """`language` is that of the documents where they differ: terms are stemmed in it."""
     asked_in = language_of(text)
+    return _parsed(text, asked_in, language or asked_in)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, asked_in: str, language: str) -> ParsedQuestion:
     lexicon = lexicon_of(asked_in)
-    language = language or asked_in
     kind, focus_words = _kind(text, lexicon, asked_in)
     terms = tuple(dict.fromkeys(matching_terms(lexicon.unsaid.sub(" ", text), language)))
     focus = {t for word in focus_words for t in matching_terms(word, language)}
