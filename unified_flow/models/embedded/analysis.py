@@ -50,7 +50,7 @@ def _type(
 ) -> Literal["specific_content", "general_question", "followup", "new_topic"]:
     if resolution.status == "resolved" or (resolution.status == "failed" and history):
         return "followup"
-    if file_request(resolution.query) or reference or _NAME.search(resolution.query):
+    if reference or file_request(resolution.query) or _NAME.search(resolution.query):
         return "specific_content"
     if history:
         before = {term for turn in history for term in terms(f"{turn.question} {turn.answer}")}
@@ -86,7 +86,7 @@ def reflect(query: str, sections: Sections) -> Reflection:
     asked = analysis.resolved_query if analysis is not None else query
     if file_request(asked) or arithmetic(asked) or tool_call(asked, sections.tools):
         return Reflection(decision="PROCEED", confidence=0.95, reasoning="it names what to do")
-    if not _content(asked):
+    if not _says_something(asked):
         return _clarify(phrases.no_content, "no word of the question says what it is about")
     # Which words they are stands in the question, and one may be a password.
     return Reflection(
@@ -94,17 +94,16 @@ def reflect(query: str, sections: Sections) -> Reflection:
     )
 
 
-def _content(text: str) -> list[str]:
-    """The words that have a meaning, those about the question itself among them."""
+def _says_something(text: str) -> bool:
+    """Whether a word of it has a meaning, if only for the question itself."""
     language = language_of(text)
     lexicon = lexicon_of(language)
-    return [
-        word
-        for word in words(text)
-        if any(character.isalnum() for character in word)
+    return any(
+        any(character.isalnum() for character in word)
         and word.casefold() not in lexicon.verbs
         and terms(word, language)
-    ]
+        for word in words(text)
+    )
 
 
 def _clarify(question: str, reasoning: str) -> Reflection:

@@ -131,16 +131,16 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
         found = re.search(listed, query) if listed else None
         # In Chinese, what precedes the pronoun is its antecedent more often than not.
         return [found.span()] if found and not terms(query[: found.start()]) else []
-    expletive = [m.span() for m in lexicon.expletives.finditer(query)]
     tokens = list(_TOKEN.finditer(query))
-    content = [t for t in tokens if _is_content(t.group(), lexicon)]
-    if not lexicon.distinct_pronouns and len(content) > _ENOUGH_OF_ITS_OWN:
+    content = (_is_content(t.group(), lexicon) for t in tokens)
+    if not lexicon.distinct_pronouns and sum(content) > _ENOUGH_OF_ITS_OWN:
         return []  # articles and pronouns look alike: only a short question needs one
     found_spans = []
     for place, token in enumerate(tokens):
         if token.group().casefold() not in lexicon.pronouns:
             continue
-        inside = any(start <= token.start() < end for start, end in expletive)
+        expletives = lexicon.expletives.finditer(query)
+        inside = any(each.start() <= token.start() < each.end() for each in expletives)
         if not inside and not _has_antecedent(tokens[:place], lexicon):
             found_spans.append(token.span())
     return found_spans
@@ -228,9 +228,10 @@ def names_of(text: str) -> list[str]:
     runs = re.findall(r"(?:[A-ZÅÄÖÉÈ][\w'’-]*\s+)*[A-ZÅÄÖÉÈ][\w'’-]*", text)  # noqa: RUF001
     openings = re.findall(r"(?:\A|[.?!]\s)\W*(\w+)", text)
     first = openings[0] if openings else ""
-    runs = [run if terms(first) else run.removeprefix(f"{first} ") for run in runs]  # "Can I"
+    if not terms(first):
+        runs = [run.removeprefix(f"{first} ") for run in runs]  # "Can I"
     runs = [run for run in runs if run not in (first, "I")]
-    return [run for run in runs if terms(run) or run.split()[0] not in openings]
+    return [run for run in runs if run.split()[0] not in openings or terms(run)]
 
 
 def _names_something(word: str, lexicon: Lexicon) -> bool:
