@@ -16,7 +16,6 @@ from unified_flow.config.tool_names import (
 )
 from unified_flow.lib.text import language_of, terms, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of, phrases_of
-from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.models.embedded.intents import (
     arithmetic,
     asks_for_memories,
@@ -83,7 +82,7 @@ def _unclear(asked: str, sections: Sections) -> Plan | None:
     if analysis is not None and analysis.reference_resolution.status != "not_needed":
         return None
     earlier = analysis.conversation if analysis is not None else {}
-    meant = things_meant(asked, found_passages(sections.coordinator), earlier)
+    meant = things_meant(asked, sections.coordinator, earlier)
     if meant is None:
         return None
     noun, names = meant

@@ -12,8 +12,9 @@ from unified_flow.lib.text import language_of, terms
 from unified_flow.lib.text.language import stop_words
 from unified_flow.lib.text.lexicon import Lexicon, any_language, lexicon_of
 from unified_flow.lib.text.segmentation import UNSPACED
+from unified_flow.models.embedded.excerpts import found_passages
 from unified_flow.turns.passage import Passage
-from unified_flow.turns.results import PriorTurn
+from unified_flow.turns.results import PriorTurn, ToolResult
 
 _TOKEN = re.compile(r"\w+")
 _UNSPACED = re.compile(rf"[{UNSPACED}]")
@@ -239,7 +240,7 @@ def _names_something(word: str, lexicon: Lexicon) -> bool:
 
 
 def things_meant(
-    question: str, passages: Sequence[Passage], earlier: Iterable[str]
+    question: str, results: Sequence[ToolResult], earlier: Iterable[str]
 ) -> tuple[str, list[str]] | None:
     """(the noun, names of what it may mean), best first; None if it is clear enough: "the
     hurricane" where documents tell of four. `earlier` are words of the conversation.
@@ -258,7 +259,7 @@ def things_meant(
         own = known.intersection(terms(noun, lexicon.language))
         if not noun or own or narrowed.match(match["noun"], len(noun)):
             continue
-        if len(named := _names_of_kind(noun, passages, lexicon)) >= _FEWEST_NAMED:
+        if len(named := _names_of_kind(noun, found_passages(results), lexicon)) >= _FEWEST_NAMED:
             return noun, named[:_CANDIDATES_SHOWN]
     return None
 
