@@ -261,9 +261,8 @@ def _said(draft: Draft, texts: list[str], reader: _Reader) -> list[frozenset[str
     """What each part of the response says in its own words, without regard to what it cites; the
     names of its code, if it says nothing else."""
     bare = draft.model_copy(update={"response": own_words(draft), "citations": []})
-    names = " ".join(re.findall(r"[^\W\d]\w*", code_of(bare)))
-    parts = statements(bare, texts) or ([names] if names else [])
-    return [reader.said(part) for part in parts]
+    parts = statements(bare, texts) or [" ".join(re.findall(r"[^\W\d]\w*", code_of(bare)))]
+    return [reader.said(part) for part in parts if part]
 
 
 def _found(
