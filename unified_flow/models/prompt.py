@@ -155,8 +155,8 @@ def prompt(call: ModelCall) -> Prompt:
     query = f"<original_query>\n{_data(call.query)}\n</original_query>"
     found = _sections(sections, passages, call.query, left_out)
     # A revision gets the verdict on the last draft without the draft: a model would copy it.
-    drafts = replace(sections, synthesis=None) if call.output is Draft else sections
-    written = {"synthesis": drafts.synthesis, "validation": drafts.validation}
+    draft = None if call.output is Draft else sections.synthesis
+    written = {"synthesis": draft, "validation": sections.validation}
     last = [_section(name, [_result(each)]) for name, each in written.items() if each is not None]
     parts = [*found, query, *last, call.prompt.strip()]
     messages = [
