@@ -99,9 +99,9 @@ def _says_something(text: str) -> bool:
     language = language_of(text)
     lexicon = lexicon_of(language)
     return any(
-        any(character.isalnum() for character in word)
-        and word.casefold() not in lexicon.verbs
+        word.casefold() not in lexicon.verbs
         and terms(word, language)
+        and any(character.isalnum() for character in word)
         for word in words(text)
     )
 
