@@ -192,7 +192,8 @@ def _sections(
             yield _section(name, [_result(result)])
     if sections.coordinator:
         lines = [_data(_call(result)) for result in sections.coordinator]
-        lines += [_document(each, sections.evidence) for each in passages]
+        marked = [_data(each) for each in sections.evidence]
+        lines += [_document(each, marked) for each in passages]
         yield _section("coordinator", lines, left_out.get(PASSAGES, 0), "passages of lower rank")
 
 
@@ -221,13 +222,21 @@ def _call(result: ToolResult) -> str:
 
 
 def _document(shown: ShownPassage, marked: Sequence[str]) -> str:
-    text = _data(shown.text)
-    if marked:  # of two that hold the same words, the longer one
-        sentences = sorted(map(_data, marked), key=len, reverse=True)
-        text = re.sub("|".join(map(re.escape, sentences)), r"<mark>\g<0></mark>", text)
+    text = _marked(_data(shown.text), marked)
     heading = f" heading={_data(_json(shown.heading))}" if shown.heading else ""
     source = _data(_json(shown.source))
     return f'<document number="{shown.number}" source={source}{heading}>\n{text}\n</document>'
+
+
+def _marked(text: str, sentences: Sequence[str]) -> str:
+    """Of two that hold the same words, the longer one is marked. To compile a pattern of them takes
+    longer than all else that a prompt does."""
+    before = ""
+    while found := [(text.index(each), -len(each)) for each in sentences if each in text]:
+        start, length = min(found)
+        before += f"{text[:start]}<mark>{text[start : start - length]}</mark>"
+        text = text[start - length :]
+    return before + text
 
 
 def _data(text: str) -> str:
