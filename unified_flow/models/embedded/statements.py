@@ -90,7 +90,8 @@ def statements(draft: Draft, texts: list[str], *, introductions: bool = False) -
             rest = rest.replace(match.group(), " ")
     for citation in draft.citations:
         rest = _without(rest, citation.quote)
-        if path_of(citation.source) in texts:  # also one with spaces or parentheses in it
+        # Also one with spaces or parentheses in it.
+        if citation.source in rest and path_of(citation.source) in texts:
             rest = re.sub(rf"{re.escape(citation.source)}(?!\d)", " ", rest)
     rest = _courtesy().sub(" ", MARK.sub("", _SOURCE.sub(" ", rest)))
     return [
