@@ -99,13 +99,13 @@ def _abstains(draft: Draft, marked: _Marked) -> bool:
     """Whether the response only says that the sources do not say, also with a mark; or it opens so,
     or the model says that it abstains, and nothing is cited."""
     spans = sentences(draft.response)
-    said = [_without_last_mark(draft.response[start:end]) for start, end in spans]
-    refuses = [is_refusal(each) for each in said if each] or [False]
-    if all(refuses):
+    said = (_without_last_mark(draft.response[start:end]) for start, end in spans)
+    refusals = (is_refusal(each) for each in said if each)
+    opens = next(refusals, False)
+    if opens and all(refusals):
         return True
-    return (draft.abstained and not marked.citations) or (
-        refuses[0] and (draft.abstained or not marked.citations)
-    )
+    uncited = not marked.citations
+    return (draft.abstained and uncited) or (opens and (draft.abstained or uncited))
 
 
 def _without_last_mark(sentence: str) -> str:
