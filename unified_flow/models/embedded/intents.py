@@ -248,6 +248,7 @@ def asks_for_memories(question: str) -> bool:
     return any_pattern("memories").match(question) is not None
 
 
+@lru_cache(maxsize=32)  # for the quotes, and for what a small model is to be shown
 def question_about_pages(question: str) -> str:
     """What is asked about the pages that the question names, without their addresses."""
     found = pages_to_read(question)
