@@ -96,11 +96,6 @@ def _glob() -> re.Pattern[str]:
     )
 
 
-@lru_cache(maxsize=512)
-def _called(query: str) -> re.Match[str] | None:
-    return _call().match(query)
-
-
 @cache
 def _call() -> re.Pattern[str]:
     every = any_language()
@@ -113,7 +108,7 @@ def _call() -> re.Pattern[str]:
 
 def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | None:
     """Only for a tool that there is, by its whole name, with arguments that can be read."""
-    match = _called(query)
+    match = _call().match(query)
     if match is None:
         return None
     tool = next((each for each in tools if each.name == match["tool"]), None)
@@ -128,7 +123,7 @@ def tool_call(query: str, tools: Iterable[ToolDescription]) -> ToolRequest | Non
 
 def call_language(query: str) -> str | None:
     """The language of the verb that calls a tool, for names and arguments mislead; else None."""
-    match = _called(query)
+    match = _call().match(query)
     if match is None or "." not in match["tool"]:
         return None
     return next(
