@@ -192,7 +192,7 @@ def _sections(
             yield _section(name, [_result(result)])
     if sections.coordinator:
         lines = [_data(_call(result)) for result in sections.coordinator]
-        marked = [_data(each) for each in sections.evidence]
+        marked = [_data(each) for each in sections.evidence if each]
         lines += [_document(each, marked) for each in passages]
         yield _section("coordinator", lines, left_out.get(PASSAGES, 0), "passages of lower rank")
 

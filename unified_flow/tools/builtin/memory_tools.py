@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from pydantic import Field
@@ -91,15 +91,19 @@ def _source(memory_id: str) -> str:
 
 def text_to_remember(question: str) -> str | None:
     """What follows "remember that"; a question is none ("remember that film?")."""
-    every = any_language()
-    match = re.match(
-        rf"^\W*{every.remember}\s*(?::|,?\s*{every.that})\s*(?P<text>\S.*?)\s*$",
-        question,
-        re.IGNORECASE | re.DOTALL,
-    )
+    match = _remember_that().match(question)
     if match is None or match["text"].endswith("?"):
         return None
     return match["text"]
+
+
+@cache
+def _remember_that() -> re.Pattern[str]:
+    every = any_language()
+    return re.compile(
+        rf"^\W*{every.remember}\s*(?::|,?\s*{every.that})\s*(?P<text>\S.*?)\s*$",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def is_requested_by(tool: str, args: Mapping[str, Any], question: str) -> bool:
