@@ -93,8 +93,15 @@ class Services:
     def recipe_reader(self) -> Callable[[str], Recipe]:
         """Gives each phase's recipe as it first read it. It raises RecipeError if the folder that
         the settings name is not there, and for one that cannot be read."""
-        own = cache(self._own_recipes)
+        if self.settings.recipes is None and not self.recipes.is_dir():
+            return self._packaged_recipes
+        return self._reader(cache(self._own_recipes))
 
+    @cached_property
+    def _packaged_recipes(self) -> Callable[[str], Recipe]:
+        return self._reader(lambda: None)
+
+    def _reader(self, own: Callable[[], Path | None]) -> Callable[[str], Recipe]:
         @cache
         def read(phase: str) -> Recipe:
             found = recipe.load(phase, own())
