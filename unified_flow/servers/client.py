@@ -43,11 +43,11 @@ LARGER_CONTEXT = _HINTS["larger_context"]
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 _REASON_BYTES = 64 * 1024
 _REASON_S = 2.0
-_HEADERS = {
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",
-    "User-Agent": f"python-httpx/{httpx.__version__}",
-}
+_HEADERS = (
+    (b"Accept", b"application/json"),
+    (b"Accept-Encoding", b"identity"),
+    (b"User-Agent", b"python-httpx/" + httpx.__version__.encode()),
+)
 _EXAMPLE = "http://127.0.0.1:8080/v1"
 
 
@@ -81,12 +81,10 @@ class ServerClient:
         as it arrives. Raises httpx.HTTPStatusError for anything but a 2xx, httpx.ReadTimeout at the
         deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
         """
-        request = httpx.Request(
-            method,
-            self._url(path),
-            content=None if payload is None else encode(payload),
-            headers=self._headers(payload is not None),
-        )
+        content = b"" if payload is None else encode(payload)
+        stream = httpx.ByteStream(content)  # of a `content` httpx works the headers out
+        headers = self._headers(content)
+        request = httpx.Request(method, self._url(path), headers=headers, stream=stream)
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
@@ -153,14 +151,15 @@ class ServerClient:
             self._urls[path] = self.base_url.copy_with(path=f"{base}/{path}")
         return self._urls[path]
 
-    def _headers(self, has_body: bool) -> dict[str, str]:
-        headers = {**_HEADERS}
-        if has_body:
-            headers["Content-Type"] = "application/json"
+    def _headers(self, content: bytes) -> list[tuple[bytes, bytes]]:
+        headers = [(b"Host", self.base_url.netloc), *_HEADERS]
+        if content:
+            headers.append((b"Content-Type", b"application/json"))
+            headers.append((b"Content-Length", b"%d" % len(content)))
         if self.secret:
-            headers["Authorization"] = f"Bearer {self.secret}"
+            headers.append((b"Authorization", b"Bearer " + self.secret.encode("ascii")))
         if trace := traceparent.get():
-            headers[HEADER] = trace
+            headers.append((HEADER.encode(), trace.encode()))
         return headers
 
     async def _body(

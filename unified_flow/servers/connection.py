@@ -76,13 +76,13 @@ class HttpConnection(asyncio.Protocol):
     async def ask(
         self, request: httpx.Request, release: Callable[[HttpConnection], None]
     ) -> httpx.Response:
-        """The head of the response; once that is closed, `release` is called. The request, whose
-        content is read, is sent whole, in one packet if it fits."""
+        """The head of the response; once that is closed, `release` is called. The request is sent
+        whole, in one packet if it fits."""
         with _errors_of_httpx():
             head = h11.Request(
                 method=request.method, target=request.url.raw_path, headers=request.headers.raw
             )
-            events = (head, h11.Data(data=request.content), h11.EndOfMessage())
+            events = (head, h11.Data(data=request.read()), h11.EndOfMessage())
             self._transport.write(b"".join(filter(None, map(self._http.send, events))))
             while not isinstance(answer := await self._event(), h11.Response):
                 pass  # that a response is to come
