@@ -33,7 +33,7 @@ from unified_flow.lib.text.conversation import conversation_words
 from unified_flow.models.embedded.planning import search_query
 from unified_flow.phases.errors import PhaseError
 from unified_flow.retrieval.index import Index
-from unified_flow.turns.passage import passages_in, path_of
+from unified_flow.turns.passage import path_of
 from unified_flow.turns.turn import Turn
 
 ANSWERED = {**RIGHT, "PARTIAL": "answered"}
@@ -52,7 +52,7 @@ def sources(data: dict[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def found_in(turn: Turn) -> list[str]:
-    passages = [p for r in turn.sections.coordinator for p in passages_in(r.result)]
+    passages = [p for r in turn.sections.coordinator for p in r.passages]
     return list(dict.fromkeys(passage.path for passage in passages))
 
 

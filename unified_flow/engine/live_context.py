@@ -32,7 +32,6 @@ from unified_flow.tools.permission_gate import NOT_ALLOWED
 from unified_flow.turns import events
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.lines import digest
-from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import Memory, PriorTurn, Saved, ToolRequest, ToolResult
 from unified_flow.turns.sections import Sections, ToolDescription
 from unified_flow.turns.turn import Turn
@@ -285,6 +284,6 @@ def _urls_named(turn: Turn) -> frozenset[str]:
         if each.tool != INTERNET_RESEARCH or not each.success:
             continue
         if all(without_fragment(page["url"]) in known for page in each.result["pages"]):
-            texts = [passage.text for passage in passages_in(each.result)]
+            texts = [passage.text for passage in each.passages]
             known |= {without_fragment(url) for text in texts for url in urls_in(text)}
     return frozenset(known)

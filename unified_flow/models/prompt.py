@@ -32,7 +32,7 @@ from unified_flow.errors import PromptTooLargeError
 from unified_flow.lib.text import terms
 from unified_flow.models import ModelCall, estimate_tokens
 from unified_flow.models.schema import form, signature
-from unified_flow.turns.passage import Passage, passages_in
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import Claim, Draft, PriorTurn, ToolResult
 from unified_flow.turns.sections import PASSAGES, Sections, ToolDescription
 
@@ -100,7 +100,7 @@ def shown_passages(
 
 
 def _by_rank(results: Sequence[ToolResult]) -> Iterator[tuple[Claim, Passage | None]]:
-    places = [{each.source(): each for each in passages_in(one.result)} for one in results]
+    places = [{each.source(): each for each in one.passages} for one in results]
     for rank in range(max((len(result.claims) for result in results), default=0)):
         for result, known in zip(results, places, strict=True):
             if rank < len(result.claims):

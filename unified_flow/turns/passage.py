@@ -1,19 +1,12 @@
-"""A passage of a document, how its place is written, and which passages a turn cites."""
+"""A passage of a document, and how its place is written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from interventions.secrets.redaction import redact_for_asker
-from unified_flow.config import tool_names
-from unified_flow.turns.results import Citation
-from unified_flow.turns.sections import Sections
-from unified_flow.turns.turn import Turn
 
 _PLACE = re.compile(r"(?:#L|:p?)\d+\Z")
 
@@ -68,33 +61,6 @@ def passages_in(result: Any) -> list[Passage]:
     return passages
 
 
-def searches(turn: Turn) -> Iterator[tuple[str, list[Passage], float]]:
-    """Each search of the documents: its query, its passages, its duration in ms."""
-    for done in turn.sections.coordinator:
-        if done.tool == tool_names.DOC_SEARCH and isinstance(done.result, dict):
-            yield done.result["query"], passages_in(done.result), done.duration_ms
-
-
-def unread_in(sections: Sections) -> list[str]:
-    """Documents that a search could not read, or not as a whole: `path: why`."""
-    for done in sections.coordinator:
-        match done.tool, done.result:
-            case tool_names.DOC_SEARCH, {"unread": list(unread)}:
-                return unread
-    return []
-
-
-def retrieved_passages(turn: Turn) -> list[Passage]:
-    """The passages found for the question, best first: by the turn's own searches, else by the one
-    beside its first phase."""
-    results = [*turn.sections.coordinator, *turn.tools_done.values()]
-    found = [passage for result in results for passage in passages_in(result.result)]
-    if not found and turn.failure is not None:
-        found = passages_in({"passages": turn.failure.retrieved})
-    once = {passage.chunk_id: passage for passage in found}
-    return sorted(once.values(), key=lambda passage: -passage.score)
-
-
 def title_of(heading: str, source: str) -> str:
     """What stands above a passage in an answer."""
     return f"{heading} ({source})" if heading else f"({source})"
@@ -103,14 +69,3 @@ def title_of(heading: str, source: str) -> str:
 def reference(chapter: str, section: str) -> str:
     """`chapter/section`, as Message.sources holds it (data-model.md, 1)."""
     return f"{chapter}/{section}" if section else chapter
-
-
-def references_of(turn: Turn) -> list[str]:
-    """The references of the answer's citations, each once."""
-    cited = (reference(path_of(each.source), each.heading) for each in turn.citations)
-    return list(dict.fromkeys(cited))
-
-
-def citation_for_asker(citation: Citation) -> Citation:
-    words = citation.model_dump(include={"quote", "passage", "heading"})
-    return citation.model_copy(update={k: redact_for_asker(text) for k, text in words.items()})

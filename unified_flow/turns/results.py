@@ -5,10 +5,13 @@ All are immutable. Scores and confidences lie in 0..1; durations are millisecond
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
+
+from unified_flow.turns.passage import Passage, passages_in
 
 Unit = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -120,6 +123,11 @@ class ToolResult(Result):
     result: Any = None
     claims: list[Claim] = []
     duration_ms: float = 0.0
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """Those in its result, which most phases read."""
+        return tuple(passages_in(self.result))
 
 
 class Citation(Result):

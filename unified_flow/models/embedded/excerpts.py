@@ -12,7 +12,7 @@ from unified_flow.lib.blocks import blocks
 from unified_flow.lib.text import language_of, sentences, words
 from unified_flow.lib.text.lexicon import any_language, lexicon_of
 from unified_flow.lib.text.terms import compatible_form, terms_of_word
-from unified_flow.turns.passage import Passage, passages_in
+from unified_flow.turns.passage import Passage
 from unified_flow.turns.results import ToolResult
 
 _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>)]+")
@@ -90,7 +90,7 @@ def found_passages(results: Iterable[ToolResult]) -> tuple[Passage, ...]:
     for result in results:
         if result.tool not in SEARCHES or not result.success:
             continue
-        for place, passage in enumerate(passages_in(result.result)):
+        for place, passage in enumerate(result.passages):
             key = (passage.path, passage.line, passage.text)
             if key not in places or place < places[key][0]:
                 places[key] = (place, passage)
