@@ -138,7 +138,7 @@ class IndexReader:
         ordered: list[tuple[float, int]] = []
         own, match = shares(question, self.frequency), ""
         chosen = min(1.0, sum(own.values()))
-        for demand in DEMANDS if limit > 0 else ():
+        for demand in DEMANDS if own and limit > 0 else ():
             before, match = match, holding(own, demand * chosen)
             if match != before:
                 more = self._proposed(match, limit, {chunk.id for chunk in proposed})
@@ -265,9 +265,6 @@ class IndexReader:
         return self.corpus.weight(self.frequency(term))
 
     def _document_frequency(self, term: str) -> int:
-        if not self.scope.restriction:
-            row = self.connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,))
-            return int((row.fetchone() or (0,))[0])
         row = self.connection.execute(
             f"SELECT count(*) FROM term {self.scope.joins} "
             f"WHERE term MATCH ? {self.scope.restriction}",

@@ -56,7 +56,6 @@ CREATE INDEX chunk_file ON chunk (file_id);
 CREATE VIRTUAL TABLE term USING fts5(
     heading, trail, body, tokenize = "ascii tokenchars '_.'"
 );
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab('term', 'row');
 -- What was fetched stays when the rest is built anew: it need not be there any more.
 CREATE TABLE IF NOT EXISTS web_page (
     url BLOB PRIMARY KEY, fetched_ns INTEGER NOT NULL, data BLOB NOT NULL
@@ -67,6 +66,7 @@ CREATE TABLE IF NOT EXISTS vector (
 );
 """
 BUSY_TIMEOUT_S = 30.0  # how long one writer waits for another
+# Earlier versions had a vocabulary.
 TABLES = ("vocabulary", "term", "chunk", "member", "file", "root", "meta")
 
 
