@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shlex
 import sqlite3
@@ -178,10 +179,12 @@ class IndexReader:
 
     def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
         """The chunks with these ids, whether or not FTS5 proposes them."""
+        # As one parameter: a statement with other ids would be compiled anew for each search.
         rows = self.connection.execute(
             "SELECT term.rowid, language, term.heading, trail, body, version FROM chunk "
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "
-            f"WHERE chunk.id IN ({', '.join(map(str, ids))})"
+            "WHERE chunk.id IN (SELECT value FROM json_each(?))",
+            (json.dumps([*ids]),),
         )
         return [CandidateChunk(*row) for row in rows]
 
