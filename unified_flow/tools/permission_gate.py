@@ -110,7 +110,9 @@ class PermissionGate:
         asked = [tool for tool, verdict in verdicts if verdict == "ask" and not tool.personal]
         grants = self.grants.all() if asked else ()  # reading them takes longer than the rest
         ungranted = {
-            t.name for t in asked if self.decide(t, session_id, grants=grants).verdict == "ask"
+            tool.name
+            for tool in asked
+            if not grants or self.decide(tool, session_id, grants=grants).verdict == "ask"
         }
         return denied | ungranted | {HUMAN_ASK}
 
