@@ -94,7 +94,8 @@ def routes(**options: Any) -> FastAPI:
         **options,
     )
     for module in (query, completions, triage, guardrails, operations):
-        app.include_router(module.router)
+        # A router that is included matches each of its requests twice.
+        app.router.routes += module.router.routes
     plain = app.openapi
     app.openapi = lambda: _with_security(plain())  # type: ignore[method-assign]
     return app
