@@ -122,7 +122,7 @@ class OpenAIModel:
             vars(exc)["model_call"] = self._label(call, made.messages)
             raise
         self._warn_if_cut(reply, made.messages)
-        return replace(reply, left_out=made.left_out)
+        return replace(reply, left_out=made.left_out) if made.left_out else reply
 
     async def _post(
         self,
