@@ -135,7 +135,7 @@ class FailureRecords:
     def _write(self) -> bool:
         written = False
         with suppress(IndexError):
-            while self._answer is not None:
+            while self._waiting and self._answer is not None:
                 message, fields, error = self._waiting.popleft()
                 upstream = {"upstream_status_code": fields["status_code"]}
                 logger.error(message, extra={**fields, **upstream, **self._answer}, exc_info=error)
