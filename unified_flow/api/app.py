@@ -91,6 +91,8 @@ def routes(**options: Any) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # a redirect would name the Host that the request claims
+        # Ours are of turns (`[telemetry]`). FastAPI's have the query, which may be a question.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         **options,
     )
     for module in (query, completions, triage, guardrails, operations):
