@@ -78,6 +78,7 @@ class IndexReader:
     data_version: int = -1
     corpus: Corpus = field(default_factory=Corpus)
     languages: dict[str, int] = field(default_factory=dict)  # to files, the commonest first
+    main_languages: tuple[str, ...] = ()  # without those of less than a twentieth of the files
     unread: tuple[str, ...] = ()  # documents not read as a whole, each with what of it is not
     scope: Scope = field(default_factory=Scope)
 
@@ -97,18 +98,16 @@ class IndexReader:
                 "GROUP BY language ORDER BY count(*) DESC, language"
             ).fetchall()
         )
+        files = sum(self.languages.values())
+        self.main_languages = tuple(
+            each for each, own in self.languages.items() if own * 20 >= files
+        )
         rows = self.connection.execute(
             "SELECT DISTINCT shown, unread FROM file JOIN member ON file_id = file.id "
             f"WHERE unread IS NOT NULL {self.scope.restriction} ORDER BY shown"
         )
         self.unread = tuple(f"{shown}: {unread}" for shown, unread in rows)
         self.frequency = lru_cache(_REMEMBERED)(self._document_frequency)
-
-    def main_languages(self) -> tuple[str, ...]:
-        """The languages of the documents that a search can return, the commonest first; one that
-        less than a twentieth of them is in is left out."""
-        files = sum(self.languages.values())
-        return tuple(each for each, own in self.languages.items() if own * 20 >= files)
 
     def found(
         self, query: str, limit: int, conversation: Mapping[str, float] | None = None
@@ -161,9 +160,9 @@ class IndexReader:
             weights: dict[str, float] = {}
             for text, weight in texts.items():
                 for term in query_terms(text, language, asked_in):
-                    known = self.frequency(term) > 0
-                    if share := share_in_question(term, language, known=known):
-                        weights[term] = self._weight(term) * share * weight
+                    count = self.frequency(term)
+                    if share := share_in_question(term, language, known=count > 0):
+                        weights[term] = self.corpus.weight(count) * share * weight
             question[language] = WeighedTerms(weights, sum(weights.values()))
         return question
 

@@ -24,12 +24,10 @@ class Shelf:
         self.texts = texts
         self.release = threading.Event()
         self.release.set()
+        self.main_languages = ("en",)
         self.unread = ()
         self.may_wait = False
         self.searched_in: list[int] = []
-
-    def main_languages(self) -> tuple[str, ...]:
-        return ("en",)
 
     @contextmanager
     def found(

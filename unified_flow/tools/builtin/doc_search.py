@@ -55,7 +55,7 @@ def _found(documents: Documents, args: SearchArguments) -> ToolOutput:
     conversation = current_caller().conversation
     with documents.found(args.query, args.limit, conversation) as (reader, found):
         passages = [passage for passage, _ in reader.passages(found.ordered, args.limit)]
-        known, left = reader.main_languages(), reader.unread
+        known, left = reader.main_languages, reader.unread
     result: dict[str, Any] = {
         "query": args.query,
         "passages": [passage.model_dump(mode="json") for passage in passages],
