@@ -78,10 +78,10 @@ class Metrics(Collector):
         # By name: to tell that a model is none of a class takes pydantic a while.
         if event.event == "phase_completed" or event.event == "phase_failed":
             self._phase_s(event.phase).observe(event.duration_ms / 1000)
-        if event.event == "phase_failed":
-            self._failures.labels(event.phase, event.category, event.code or "").inc()
-            if event.action != "retry" and event.phase != "save":  # which costs nobody the answer
-                self._turns("failed").inc()
+            if event.event == "phase_failed":
+                self._failures.labels(event.phase, event.category, event.code or "").inc()
+                if event.action != "retry" and event.phase != "save":  # which costs no answer
+                    self._turns("failed").inc()
         elif event.event == "turn_interrupted":
             self._turns("interrupted").inc()
         elif event.event == "turn_completed":
