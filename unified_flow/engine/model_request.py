@@ -9,7 +9,6 @@ from unified_flow.models import ModelCall, Stream
 from unified_flow.phases.context import ModelInputs
 from unified_flow.phases.recipe import Recipe
 from unified_flow.turns.lines import digest
-from unified_flow.turns.sections import changed
 from unified_flow.turns.turn import Turn
 
 
@@ -32,7 +31,7 @@ def model_call(
         output=output,
         prompt=recipe.prompt,
         query=turn.question,
-        sections=changed(turn.sections, **inputs).only(head.reads),
+        sections=turn.sections.only(head.reads, **inputs),
         temperature=head.temperature,
         max_tokens=head.token_budget,
         budgets=head.budgets,

@@ -31,6 +31,7 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD_BYTES)
+        self._readable = select.poll()
         self._unread = bytearray()
         self._arrival: asyncio.Future[None] | None = None
         self._ended = False
@@ -54,6 +55,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        self._readable.register(transport.get_extra_info("socket"), select.POLLIN)
 
     def data_received(self, data: bytes) -> None:
         self._unread += data
@@ -135,9 +137,7 @@ class HttpConnection(asyncio.Protocol):
         read, though nothing was asked."""
         if self._ended or self._unread or monotonic() - self._idle_since > KEPT_IDLE_S:
             return True
-        socket = select.poll()
-        socket.register(self._transport.get_extra_info("socket"), select.POLLIN)
-        return bool(socket.poll(0))
+        return bool(self._readable.poll(0))
 
     def close(self) -> None:
         self._transport.abort()

@@ -114,7 +114,7 @@ def _refuse_unreadable(text: str, field: str, what: str) -> None:
 
 def new_request_id() -> str:
     """`2026-01-04-1f9c0a3e5b7d`: the date, so that a log is quickly found, and chance."""
-    return f"{utc_now():%Y-%m-%d}-{secrets.token_hex(6)}"
+    return f"{utc_now().date()}-{secrets.token_hex(6)}"
 
 
 def new_session_id(beginning: str = "session_") -> str:

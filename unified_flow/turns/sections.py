@@ -59,9 +59,11 @@ class Sections:
     validation: results.Verdict | None = None
     save: results.Saved | None = None
 
-    def only(self, names: frozenset[str]) -> Sections:
-        """The same with every section emptied that is not in `names`."""
-        return changed(EMPTY, **{name: getattr(self, name) for name in names})
+    def only(self, names: frozenset[str], **inputs: Any) -> Sections:
+        """The same with `inputs` in their places, and every section emptied that is not in
+        `names`."""
+        own = vars(self) | inputs
+        return changed(EMPTY, **{name: own[name] for name in names})
 
 
 EMPTY = Sections()
