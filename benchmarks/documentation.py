@@ -29,8 +29,8 @@ from unified_flow import PhaseError, UnifiedFlow
 from unified_flow.retrieval.documents import open_documents
 from unified_flow.retrieval.formats import markdown, restructured_text
 from unified_flow.retrieval.formats.chunk import Heading
-from unified_flow.turns.findings import searches
 from unified_flow.turns.passage import Passage
+from unified_flow.turns.sources import searches
 
 READ = {".rst", ".txt", ".md", ".html"}
 SHORTEST = 15  # words of a section that answers anything

@@ -116,6 +116,7 @@ async def head_of(reader: asyncio.StreamReader) -> dict[str, str]:
 
 
 def phase_of(body: bytes) -> str:
+    # With blanks and without, so that older versions can be measured.
     return re.findall(rb'"json_schema": ?{"name": ?"(\w+)"', body)[-1].decode()
 
 

@@ -36,8 +36,8 @@ from unified_flow.flow import UnifiedFlow
 from unified_flow.phases.errors import PhaseError
 from unified_flow.turns.archive import TurnArchive
 from unified_flow.turns.events import this_process
-from unified_flow.turns.findings import citation_for_asker
 from unified_flow.turns.input_checks import checked_question, new_request_id
+from unified_flow.turns.sources import citation_for_asker
 from unified_flow.turns.turn import Turn
 
 logger = logging.getLogger(__name__)

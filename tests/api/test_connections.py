@@ -52,14 +52,6 @@ def _rest(connection: socket.socket) -> bytes:
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def test_a_response_is_sent_in_one_packet(crowded: Service) -> None:
-    with _connect(crowded) as connection:
-        for _ in range(20):
-            connection.sendall(HEAD + b"\r\n")
-            head, _, body = connection.recv(65536).partition(b"\r\n\r\n")
-            assert f"content-length: {len(body)}".encode() in head
-
-
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", HEAD], ids=["nothing", "a bit", "no end"])
 def test_a_head_that_does_not_come_is_not_waited_for(sent: bytes, crowded: Service) -> None:
     with _connect(crowded) as connection:

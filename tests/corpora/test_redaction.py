@@ -14,9 +14,9 @@ from interventions.secrets.redaction import redact_for_asker, redact_text
 from unified_flow import UnifiedFlow
 from unified_flow.api.answer import answer_of
 from unified_flow.cli.outcome import of_turn
-from unified_flow.turns.findings import citation_for_asker
 from unified_flow.turns.passage import source_of
 from unified_flow.turns.results import Citation
+from unified_flow.turns.sources import citation_for_asker
 
 pytestmark = pytest.mark.corpora
 

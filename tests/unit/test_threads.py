@@ -40,8 +40,6 @@ def test_work_that_was_slow_for_a_moment_is_done_at_once_again(
         now_s += 1.0  # and so does each work
         return now_s
 
-    monkeypatch.setattr("unified_flow.lib.threads.perf_counter", clock)
-
     async def threads(work: Job) -> Any:
         work()
         return "in a thread"

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.api.trace import Trace, trace_of
 from unified_flow.errors.safe_messages import MESSAGES, Language
-from unified_flow.turns.findings import searches
 from unified_flow.turns.passage import Passage, path_of
 from unified_flow.turns.results import Checks
+from unified_flow.turns.sources import searches
 from unified_flow.turns.turn import Turn
 
 DESCRIPTIONS: dict[str, Any] = tomllib.loads(

@@ -91,12 +91,12 @@ def routes(**options: Any) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # a redirect would name the Host that the request claims
-        # Ours are of turns (`[telemetry]`). FastAPI's have the query, which may be a question.
+        # Turns have spans of their own. FastAPI's hold the URL's query, which may be a question.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         **options,
     )
     for module in (query, completions, triage, guardrails, operations):
-        # A router that is included matches each of its requests twice.
+        # Not by include_router, which has each request matched twice. Ours are only routes.
         app.router.routes += module.router.routes
     plain = app.openapi
     app.openapi = lambda: _with_security(plain())  # type: ignore[method-assign]

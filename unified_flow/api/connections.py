@@ -11,7 +11,7 @@ import asyncio
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.address = tuple((transport.get_extra_info("peername") or (id(self),))[:2])
-        self._protocol.connection_made(cast("asyncio.Transport", _JoinedWrites(transport)))
+        self._protocol.connection_made(transport)
         self._connections.add(self)
         self._await_head()
 
@@ -137,32 +137,6 @@ class Connection(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-
-class _JoinedWrites:
-    """A transport that sends what is written to it at one moment in one packet, if it fits: a
-    response comes as head, body and end."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._unsent: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._unsent:
-            asyncio.get_running_loop().call_soon(self._send)
-        self._unsent.append(data)
-
-    def close(self) -> None:
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        unsent, self._unsent = self._unsent, []
-        if unsent:
-            self._transport.write(b"".join(unsent))
 
 
 def max_connections(wanted: int, turns: int) -> int:

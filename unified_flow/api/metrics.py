@@ -53,8 +53,8 @@ class Metrics(Collector):
         phase_s = Histogram(
             "phase_duration_seconds", "Of one run of a phase.", ["phase"], buckets=BUCKETS, **own
         )
-        # To find the child of a label costs more than to count.
-        self._turns, self._http = cache(turns.labels), cache(http.labels)
+        # Looking up a label's child costs more than counting.
+        self._turns_of, self._requests_of = cache(turns.labels), cache(http.labels)
         self._phase_s = cache(phase_s.labels)
         self._turn_s = Histogram(
             "turn_duration_seconds", "Of an answered turn.", buckets=BUCKETS, **own
@@ -78,19 +78,19 @@ class Metrics(Collector):
         # By name: to tell that a model is none of a class takes pydantic a while.
         if event.event == "phase_completed" or event.event == "phase_failed":
             self._phase_s(event.phase).observe(event.duration_ms / 1000)
-            if event.event == "phase_failed":
-                self._failures.labels(event.phase, event.category, event.code or "").inc()
-                if event.action != "retry" and event.phase != "save":  # which costs no answer
-                    self._turns("failed").inc()
+        if event.event == "phase_failed":
+            self._failures.labels(event.phase, event.category, event.code or "").inc()
+            if event.action != "retry" and event.phase != "save":  # which costs nobody the answer
+                self._turns_of("failed").inc()
         elif event.event == "turn_interrupted":
-            self._turns("interrupted").inc()
+            self._turns_of("interrupted").inc()
         elif event.event == "turn_completed":
-            self._turns(event.status).inc()
+            self._turns_of(event.status).inc()
             self._turn_s.observe(event.duration_ms / 1000)
 
     def count(self, exchange: HttpExchange) -> None:
         problem = exchange.problem
-        self._http(exchange.route, str(exchange.status)).inc()
+        self._requests_of(exchange.route, str(exchange.status)).inc()
         if problem is not None and problem.reason is not None:
             self._unavailable.labels(problem.reason).inc()
         if exchange.degraded:

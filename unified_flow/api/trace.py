@@ -18,7 +18,7 @@ from unified_flow.api.problems import Problem
 from unified_flow.errors import InputError
 from unified_flow.errors.classification import ERROR_TYPES, classify
 from unified_flow.errors.safe_messages import MESSAGES, Language, safe_message
-from unified_flow.turns.findings import searches
+from unified_flow.turns.sources import searches
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire.agents import AgentResponse, agent_responses
 from unified_flow.turns.wire.failure import ErrorContext, ErrorType, error_context, may_pass

@@ -13,9 +13,9 @@ from interventions.plaintext import clean, one_line
 from interventions.secrets.redaction import redact_for_asker
 from unified_flow.cli.terminal import on_terminal, wrapped
 from unified_flow.lib.blocks import Block, blocks, without_fences
-from unified_flow.turns.findings import citation_for_asker, retrieved_passages, searches, unread_in
 from unified_flow.turns.passage import Passage, path_of, title_of
 from unified_flow.turns.results import Citation
+from unified_flow.turns.sources import citation_for_asker, retrieved_passages, searches, unread_in
 from unified_flow.turns.turn import Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"  # of the sentence, while lines are broken

@@ -19,7 +19,7 @@ from unified_flow.engine.failure_report import ribbon
 from unified_flow.errors import HumanNeededError, ToolDeniedError, UnifiedFlowError, wire_name
 from unified_flow.phases.errors import PhaseError
 from unified_flow.resume.resumption import ResumeResult
-from unified_flow.turns.findings import citation_for_asker
+from unified_flow.turns.sources import citation_for_asker
 from unified_flow.turns.turn import Turn
 
 MESSAGE_CHARS = 600

@@ -197,7 +197,7 @@ def _known_session(name: str, home: Path | None) -> tuple[str, list[Exchange], l
 
 def _object(session: str, exchanges: list[Exchange], unanswered: list[Turn]) -> dict[str, Any]:
     """A session as JSON, for the person who asked."""
-    from unified_flow.turns.findings import citation_for_asker
+    from unified_flow.turns.sources import citation_for_asker
 
     return {
         "session_id": session,

@@ -14,8 +14,8 @@ from interventions.view.ribbon import took_text
 from unified_flow.cli.terminal import beginning, counted
 from unified_flow.turns.context_page import NUMBER, markdown
 from unified_flow.turns.events import AnyEvent, PhaseCompleted, PhaseFailed, TurnStarted
-from unified_flow.turns.findings import retrieved_passages
 from unified_flow.turns.passage import passages_in
+from unified_flow.turns.sources import retrieved_passages
 from unified_flow.turns.turn import Turn
 
 PASSAGES, ANSWER_LINES, FAILURE_LINES = 5, 5, 3

@@ -29,9 +29,9 @@ from unified_flow.lib.threads import ended
 from unified_flow.phases.errors import PhaseError
 from unified_flow.policies import Action, Failure, Retry, Stop
 from unified_flow.turns.events import Limit, PhaseCompleted, PhaseFailed, PhaseStarted
-from unified_flow.turns.findings import retrieved_passages
 from unified_flow.turns.ledger import Ledger
 from unified_flow.turns.passage import Passage
+from unified_flow.turns.sources import retrieved_passages
 from unified_flow.turns.store import ReportingLease
 
 logger = logging.getLogger(__name__)

@@ -94,7 +94,7 @@ class Services:
         """Gives each phase's recipe as it first read it. It raises RecipeError if the folder that
         the settings name is not there, and for one that cannot be read."""
         if self.settings.recipes is None and not self.recipes.is_dir():
-            return self._packaged_recipes
+            return self._packaged_recipes  # which do not change while a process runs
         return self._reader(cache(self._own_recipes))
 
     @cached_property

@@ -101,7 +101,7 @@ class Guardrails:
         if self._store is not None or self.settings.database_url_env is not None:
             return True
         if not self._is_shared:
-            return self._file.exists()
+            return self._database_file.exists()
         if not self._has_tables:
             from unified_flow.shared.database import database_at
 
@@ -110,7 +110,7 @@ class Guardrails:
         return self._has_tables
 
     @cached_property
-    def _file(self) -> Path:
+    def _database_file(self) -> Path:
         return state_folder(self.home) / DATABASE_FILE
 
     @cached_property

@@ -109,7 +109,7 @@ class FewThreads:
 class QuickWork:
     """One kind of work, done at once while that takes less than QUICK_S on average, else by
     `threads`: where several want the interpreter of a busy loop, waiting for it costs more than a
-    search. `expected` is the average before the first, in QUICK_S; `clock` times the threads.
+    search. `expected` is the average before the first, in QUICK_S.
 
     What was expected to be quick and has become slow is tried at once again after a while, at the
     cost of a hundredth of the loop's time: in a busy service the clock of a thread counts how long
@@ -139,13 +139,11 @@ class QuickWork:
         return result
 
     def _timed(self, work: Callable[[], T], *, at_once: bool) -> T:
-        # A thread's own clock asks the kernel, which costs as much as a tenth of a search.
-        clock = perf_counter if at_once else self._clock
-        started = clock()
+        started = self._clock()
         try:
             return work()
         finally:
-            took_s = clock() - started
+            took_s = self._clock() - started
             # Nothing counts for more than twice as much, so that one hiccup costs no threads.
             self._average_s += (min(took_s, 2 * QUICK_S) - self._average_s) / self._averaged
             if at_once and self._average_s >= QUICK_S:

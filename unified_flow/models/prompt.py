@@ -229,13 +229,13 @@ def _document(shown: ShownPassage, marked: Sequence[str]) -> str:
 
 
 def _marked(text: str, sentences: Sequence[str]) -> str:
-    """Of two that hold the same words, the longer one is marked. To compile a pattern of them takes
-    longer than all else that a prompt does."""
+    """The text with its sentences marked, of two that begin alike the longer one. Not by a pattern:
+    to compile one takes 0.7 ms."""
     before = ""
-    while found := [(text.index(each), -len(each)) for each in sentences if each in text]:
-        start, length = min(found)
-        before += f"{text[:start]}<mark>{text[start : start - length]}</mark>"
-        text = text[start - length :]
+    while found := [each for each in sentences if each in text]:
+        first = min(found, key=lambda each: (text.index(each), -len(each)))
+        unmarked, _, text = text.partition(first)
+        before += f"{unmarked}<mark>{first}</mark>"
     return before + text
 
 

@@ -17,8 +17,8 @@ from unified_flow.errors import UnifiedFlowError
 from unified_flow.errors.classification import STAGE_OF_CODE
 from unified_flow.errors.safe_messages import Language, safe_message
 from unified_flow.policies import scope_of
-from unified_flow.turns.findings import retrieved_passages
 from unified_flow.turns.sections import written
+from unified_flow.turns.sources import retrieved_passages
 from unified_flow.turns.turn import Turn
 
 

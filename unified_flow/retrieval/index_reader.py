@@ -78,7 +78,7 @@ class IndexReader:
     data_version: int = -1
     corpus: Corpus = field(default_factory=Corpus)
     languages: dict[str, int] = field(default_factory=dict)  # to files, the commonest first
-    main_languages: tuple[str, ...] = ()  # without those of less than a twentieth of the files
+    main_languages: tuple[str, ...] = ()  # commonest first; none of less than 1/20 of the files
     unread: tuple[str, ...] = ()  # documents not read as a whole, each with what of it is not
     scope: Scope = field(default_factory=Scope)
 
@@ -160,9 +160,9 @@ class IndexReader:
             weights: dict[str, float] = {}
             for text, weight in texts.items():
                 for term in query_terms(text, language, asked_in):
-                    count = self.frequency(term)
-                    if share := share_in_question(term, language, known=count > 0):
-                        weights[term] = self.corpus.weight(count) * share * weight
+                    known = self.frequency(term) > 0
+                    if share := share_in_question(term, language, known=known):
+                        weights[term] = self._weight(term) * share * weight
             question[language] = WeighedTerms(weights, sum(weights.values()))
         return question
 
@@ -178,7 +178,7 @@ class IndexReader:
 
     def chunks(self, ids: Iterable[int]) -> list[CandidateChunk]:
         """The chunks with these ids, whether or not FTS5 proposes them."""
-        # As one parameter: a statement with other ids would be compiled anew for each search.
+        # One parameter: the text stays the same, and SQLite need not compile it for each search.
         rows = self.connection.execute(
             "SELECT term.rowid, language, term.heading, trail, body, version FROM chunk "
             "CROSS JOIN term ON term.rowid = chunk.id CROSS JOIN file ON file.id = chunk.file_id "

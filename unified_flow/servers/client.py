@@ -82,7 +82,7 @@ class ServerClient:
         deadline, other httpx.TransportErrors as they come, ReplyTooLargeError.
         """
         content = b"" if payload is None else encode(payload)
-        stream = httpx.ByteStream(content)  # of a `content` httpx works the headers out
+        stream = httpx.ByteStream(content)  # given a `content`, httpx would make the headers again
         headers = self._headers(content)
         request = httpx.Request(method, self._url(path), headers=headers, stream=stream)
         deadline = asyncio.timeout(timeout_s)

@@ -1,7 +1,4 @@
-"""A connection to a server: HTTP/1.1 by h11, over asyncio's own transports.
-
-A call through httpcore costs twice as much: its connections lock, trace and yield to the loop.
-"""
+"""A connection to a server: HTTP/1.1 by h11 over asyncio (architecture/decisions, 8)."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from typing import Self, cast
 import h11
 import httpx
 
-KEPT_IDLE_S = 5.0  # as httpx keeps them: shorter than servers do
-MOST_HEAD_BYTES = 100 * 1024
-MOST_UNREAD_BYTES = 256 * 1024
+_KEPT_IDLE_S = 5.0  # as httpx keeps them: shorter than servers do
+_MAX_HEAD_BYTES = 100 * 1024
+_MAX_UNREAD_BYTES = 256 * 1024
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -30,7 +27,7 @@ class HttpConnection(asyncio.Protocol):
     _transport: asyncio.Transport
 
     def __init__(self) -> None:
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD_BYTES)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
         self._readable = select.poll()
         self._unread = bytearray()
         self._arrival: asyncio.Future[None] | None = None
@@ -48,7 +45,7 @@ class HttpConnection(asyncio.Protocol):
         except ssl.SSLError as exc:
             raise httpx.ConnectError(str(exc)) from exc
         except OSError as exc:
-            # asyncio names the address, and of several tells in one text.
+            # asyncio writes the address into the message, and joins those of several attempts.
             number = _ERRNO.search(str(exc))
             reason = os.strerror(int(number[1])) if number else exc.strerror
             raise httpx.ConnectError(reason or str(exc)) from exc
@@ -59,7 +56,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._unread += data
-        if len(self._unread) > MOST_UNREAD_BYTES:
+        if len(self._unread) > _MAX_UNREAD_BYTES:
             self._transport.pause_reading()
         self._arrived()
 
@@ -75,7 +72,7 @@ class HttpConnection(asyncio.Protocol):
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
-    async def ask(
+    async def send(
         self, request: httpx.Request, release: Callable[[HttpConnection], None]
     ) -> httpx.Response:
         """The head of the response; once that is closed, `release` is called. The request is sent
@@ -87,7 +84,7 @@ class HttpConnection(asyncio.Protocol):
             events = (head, h11.Data(data=request.read()), h11.EndOfMessage())
             self._transport.write(b"".join(filter(None, map(self._http.send, events))))
             while not isinstance(answer := await self._event(), h11.Response):
-                pass  # that a response is to come
+                pass  # an interim one (1xx)
         return httpx.Response(
             answer.status_code,
             headers=answer.headers.raw_items(),
@@ -123,8 +120,9 @@ class HttpConnection(asyncio.Protocol):
         self._unread.clear()
         return data
 
-    def becomes_idle(self) -> bool:
-        """Whether it can be used again, once a response has been read; else it is to be closed."""
+    def make_idle(self) -> bool:
+        """Make it ready for the next request, once a response is read; False if it has to be
+        closed."""
         ended = self._http.our_state is self._http.their_state is h11.DONE
         if ended and not self._http.trailing_data[0]:
             self._http.start_next_cycle()
@@ -135,7 +133,7 @@ class HttpConnection(asyncio.Protocol):
     def has_expired(self) -> bool:
         """Whether it has been idle for too long, or the server has closed it: there is something to
         read, though nothing was asked."""
-        if self._ended or self._unread or monotonic() - self._idle_since > KEPT_IDLE_S:
+        if self._ended or self._unread or monotonic() - self._idle_since > _KEPT_IDLE_S:
             return True
         return bool(self._readable.poll(0))
 

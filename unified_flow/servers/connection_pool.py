@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
 def trusted_context() -> ssl.SSLContext:
     """The certificates that this machine trusts; SSL_CERT_FILE names others."""
     context = httpx.create_ssl_context()
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(["http/1.1"])  # as httpcore does
     return context
 
 
@@ -65,7 +65,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         connection = await self._connection()
         try:
-            return await connection.ask(request, self._release)
+            return await connection.send(request, self._release)
         except BaseException:
             self._close(connection)
             raise
@@ -81,7 +81,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
         return connection
 
     def _release(self, connection: HttpConnection) -> None:
-        if connection.becomes_idle():
+        if connection.make_idle():
             self._free.append(connection)
         else:
             self._close(connection)

@@ -101,8 +101,9 @@ class PermissionGate:
         return next((url for url in unknown if host_of(url) not in self.hosts), None)
 
     def withheld(self, tools: Iterable[Tool], session_id: str) -> set[str]:
-        """The names of the tools that nobody can allow here, or will allow or answer now. What is
-        remembered, the question may ask for."""
+        """The names of the tools that the settings deny and, where nobody is there to ask, of those
+        that would have to be asked for. Tools of memory stay: the question itself may ask for
+        them."""
         verdicts = [(tool, self._by_settings(tool).verdict) for tool in tools]
         denied = {tool.name for tool, verdict in verdicts if verdict == "denied"}
         if self.attended:
@@ -110,9 +111,7 @@ class PermissionGate:
         asked = [tool for tool, verdict in verdicts if verdict == "ask" and not tool.personal]
         grants = self.grants.all() if asked else ()  # reading them takes longer than the rest
         ungranted = {
-            tool.name
-            for tool in asked
-            if not grants or self.decide(tool, session_id, grants=grants).verdict == "ask"
+            t.name for t in asked if self.decide(t, session_id, grants=grants).verdict == "ask"
         }
         return denied | ungranted | {HUMAN_ASK}
 

@@ -76,6 +76,7 @@ def fold(journal: Iterable[AnyEvent]) -> Turn:
 
 def apply(turn: Turn, event: Observed) -> Turn:
     """Raises JournalOrderError for an event that cannot come next, or whose values do not fit."""
+    # By name: pydantic takes long to say that a model is not of a class.
     match event.event:
         case "phase_started":
             _must_be_known(event, turn)

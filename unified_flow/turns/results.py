@@ -126,7 +126,7 @@ class ToolResult(Result):
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
-        """Those in its result, which most phases read."""
+        """Those in its result, parsed once. A copy keeps them: none may have another result."""
         return tuple(passages_in(self.result))
 
 

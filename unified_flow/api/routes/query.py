@@ -18,13 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive
 
 from unified_flow.api.answer import Answer, pieces
-from unified_flow.api.dependencies import (
-    AppState,
-    ExchangeDep,
-    StateDep,
-    app_state,
-    current_exchange,
-)
+from unified_flow.api.dependencies import AppState, ExchangeDep, StateDep
 from unified_flow.api.http_exchange import HttpExchange, body_of
 from unified_flow.api.problems import CLIENT_CLOSED, Problem, ProblemError
 from unified_flow.api.response_schemas import STREAM, EventStream, errors
@@ -90,10 +84,10 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 
 
 @router.post("/query", responses=RESPONSES)
-async def query(request: Request, body: QueryRequest) -> Any:
+async def query(
+    request: Request, state: StateDep, exchange: ExchangeDep, body: QueryRequest
+) -> Any:
     """Ask a question. Events of a stream: `phase`, `text`, then `answer` or `error`."""
-    # FastAPI takes longer to resolve a dependency than this route to do anything else.
-    state, exchange = await app_state(request), await current_exchange(request)
     if body.stream or EventStream.media_type in request.headers.get("accept", "").lower():
         return await _stream(state, body, exchange, request.receive)
     turn = ask(state, body.to_ask, exchange, traced=body.trace)

@@ -134,7 +134,7 @@ class FailureRecords:
 
     def _write(self) -> bool:
         written = False
-        with suppress(IndexError):
+        with suppress(IndexError):  # another thread may take the last one in between
             while self._waiting and self._answer is not None:
                 message, fields, error = self._waiting.popleft()
                 upstream = {"upstream_status_code": fields["status_code"]}

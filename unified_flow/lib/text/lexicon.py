@@ -243,13 +243,6 @@ def any_language() -> Lexicon:
     return Lexicon.model_construct(None, **joined)
 
 
-@cache
-def any_pattern(name: str) -> re.Pattern[str]:
-    """The patterns of all languages as one; they have no groups."""
-    patterns: list[re.Pattern[str]] = [getattr(each, name) for each in lexicons()]
-    return re.compile("|".join(each.pattern for each in patterns), re.IGNORECASE)
-
-
 def phrases_of(language: str) -> Phrases:
     phrases = lexicon_of(language).phrases or lexicon_of(_DEFAULT).phrases
     assert phrases is not None

@@ -117,7 +117,8 @@ def excerpts_of(passages: Iterable[Passage], language: str) -> list[Excerpt]:
 
 def matching_terms(text: str, language: str) -> list[str]:
     """Terms in order, with numerals as digits: "third" and "3rd", "five" and "5" agree."""
-    return [term for word in words(compatible_form(text)) for term in _of_word(word, language)]
+    own = words(compatible_form(text))
+    return [term for word in own for term in _matching_terms_of(word, language)]
 
 
 @lru_cache(maxsize=512)
@@ -127,7 +128,7 @@ def term_set(text: str, language: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=10_000)
-def _of_word(word: str, language: str) -> tuple[str, ...]:
+def _matching_terms_of(word: str, language: str) -> tuple[str, ...]:
     """Kept because the question, its passages and the draft share their words."""
     plain = word.lower()
     if number := lexicon_of(language).numerals.get(plain) or _ordinal(plain):

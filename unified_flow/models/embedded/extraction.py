@@ -29,10 +29,10 @@ from unified_flow.models.embedded.quotes import (
 from unified_flow.models.embedded.sentence_ranking import FACTS, parse_question
 from unified_flow.tools.builtin.memory_tools import text_to_remember
 from unified_flow.tools.permission_gate import NOT_ALLOWED
-from unified_flow.turns.findings import unread_in
 from unified_flow.turns.passage import Passage, source_of, title_of
 from unified_flow.turns.results import Citation, Draft, ToolResult
 from unified_flow.turns.sections import Sections
+from unified_flow.turns.sources import unread_in
 
 _LINES_SHOWN = 20
 _LISTED = 20

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from unified_flow.config.tool_names import FILE_GLOB, FILE_GREP, FILE_READ
 from unified_flow.errors import ToolArgumentError
-from unified_flow.lib.text.lexicon import any_language, any_pattern, lexicons
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.lib.text.urls import URL, urls_in
 from unified_flow.tools.builtin.calculate import MAX_CHARS, ImpossibleError, evaluate
 from unified_flow.tools.builtin.internet_research import MAX_URLS
@@ -57,7 +57,7 @@ def file_request(query: str) -> ToolRequest | None:
         return ToolRequest(tool=FILE_GLOB, args={"pattern": listed}, goal_id="g1")
     path = _FILE_PATH.search(query)
     lines = _lines_of_file().search(query)
-    if path and (lines or any_pattern("show_file").search(query[: path.start()])):
+    if path and (lines or any(each.show_file.search(query[: path.start()]) for each in lexicons())):
         args: dict[str, Any] = {"path": path.group("path").strip(".")}
         if lines:
             args["start_line"] = max(1, int(lines.group("first")))
@@ -65,7 +65,9 @@ def file_request(query: str) -> ToolRequest | None:
             args["end_line"] = max(args["start_line"], last)
         return ToolRequest(tool=FILE_READ, args=args, goal_id="g1")
     quoted = _QUOTED_TEXT.search(query)
-    if quoted and any_pattern("find_text").search(query) and any_pattern("occurs").search(query):
+    if quoted is None or not any(each.find_text.search(query) for each in lexicons()):
+        return None
+    if any(each.occurs.search(query) for each in lexicons()):
         text = next(group for group in quoted.groups() if group)
         return ToolRequest(tool=FILE_GREP, args={"pattern": re.escape(text)}, goal_id="g1")
     return None
@@ -80,9 +82,9 @@ def _lines_of_file() -> re.Pattern[str]:
 
 def _listed_files(query: str) -> str | None:
     """The pattern of the files to list."""
-    if any_pattern("all_files").match(query):
+    if any(each.all_files.match(query) for each in lexicons()):
         return "**"
-    if not any_pattern("list_files").search(query):
+    if not any(each.list_files.search(query) for each in lexicons()):
         return None
     match = _glob().search(query)
     return None if match is None else match.group("glob") or f"*{match.group('suffix')}"
@@ -231,7 +233,7 @@ def pages_to_read(question: str) -> tuple[list[str], str] | None:
 
 def is_about_user(question: str) -> bool:
     """Whether it is about the person who asks, as "how do I …" is not."""
-    if not any_pattern("about_user").search(question):
+    if not any(each.about_user.search(question) for each in lexicons()):
         return False
     how = (each.asks["manner"] for each in lexicons() if "manner" in each.asks)
     opening = re.search(r"\w", question)
@@ -240,7 +242,7 @@ def is_about_user(question: str) -> bool:
 
 def asks_for_memories(question: str) -> bool:
     """Whether it asks for all that is remembered of the person who asks."""
-    return any_pattern("memories").match(question) is not None
+    return any(each.memories.match(question) for each in lexicons())
 
 
 @lru_cache(maxsize=32)  # for the quotes, and for what a small model is to be shown

@@ -48,8 +48,8 @@ def plan(query: str, sections: Sections) -> Plan:
         return _complete("web pages may not be read here")
     call = tool_call(asked, sections.tools) or _in_plain_words(query, tools)
     parts = (asked,) if call is not None else questions_in(asked)
-    goals = {f"g{n}": part for n, part in enumerate(parts, 1)}
-    requests = [r for goal in goals.items() if (r := call or _request(*goal, tools)) is not None]
+    goals = [Goal(id=f"g{n}", description=part) for n, part in enumerate(parts, 1)]
+    requests = [r for goal in goals if (r := call or _request(goal, tools)) is not None]
     if call is None and _is_remembered(asked, sections) and MEMORY_QUERY in tools:
         requests.insert(0, ToolRequest(tool=MEMORY_QUERY, args={"query": asked}, goal_id="g1"))
     verdict = sections.validation
@@ -60,7 +60,7 @@ def plan(query: str, sections: Sections) -> Plan:
         return Plan(
             decision="EXECUTE",
             route="coordinator",
-            goals=[Goal(id=goal, description=part) for goal, part in goals.items()],
+            goals=goals,
             tool_requests=missing,
             reasoning=f"{len(missing)} of {len(requests)} look-ups are still to be done",
         )
@@ -68,7 +68,7 @@ def plan(query: str, sections: Sections) -> Plan:
         return _complete("there is no tool that could look this up")
     if (unclear := _unclear(asked, sections)) is not None:
         return unclear
-    done = [Goal(id=goal, description=part, status="done") for goal, part in goals.items()]
+    done = [goal.model_copy(update={"status": "done"}) for goal in goals]
     return _complete("everything that the question needs was looked up", done)
 
 
@@ -129,17 +129,17 @@ def _courtesy() -> re.Pattern[str]:
     )
 
 
-def _request(goal: str, asked: str, tools: set[str]) -> ToolRequest | None:
-    if CALCULATE in tools and (expression := arithmetic(asked)) is not None:
+def _request(goal: Goal, tools: set[str]) -> ToolRequest | None:
+    if CALCULATE in tools and (expression := arithmetic(goal.description)) is not None:
         args: dict[str, Any] = {"expression": expression}
-        return ToolRequest(tool=CALCULATE, args=args, goal_id=goal)
-    request = file_request(asked)
+        return ToolRequest(tool=CALCULATE, args=args, goal_id=goal.id)
+    request = file_request(goal.description)
     if request is not None and request.tool in tools:
-        return request.model_copy(update={"goal_id": goal})
+        return request.model_copy(update={"goal_id": goal.id})
     if DOC_SEARCH not in tools:
         return None
-    args = {"query": search_query(asked), "limit": _LIMIT}
-    return ToolRequest(tool=DOC_SEARCH, args=args, goal_id=goal)
+    args = {"query": search_query(goal.description), "limit": _LIMIT}
+    return ToolRequest(tool=DOC_SEARCH, args=args, goal_id=goal.id)
 
 
 def _is_remembered(asked: str, sections: Sections) -> bool:

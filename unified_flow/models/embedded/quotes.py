@@ -92,8 +92,6 @@ def likeliest(question: str, passages: tuple[Passage, ...]) -> list[str]:
 
 @lru_cache(maxsize=32)  # for the quotes, and for what is marked for a small model
 def _ranked(question: str, passages: tuple[Passage, ...]) -> Sequence[RankedSentence]:
-    if not passages:
-        return ()
     language = language_of_passages(passages)
     return rank(parse_question(question, language), excerpts_of(passages, language))
 

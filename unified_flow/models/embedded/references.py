@@ -132,16 +132,16 @@ def _pronouns(query: str, lexicon: Lexicon) -> list[tuple[int, int]]:
         found = re.search(listed, query) if listed else None
         # In Chinese, what precedes the pronoun is its antecedent more often than not.
         return [found.span()] if found and not terms(query[: found.start()]) else []
+    expletive = [m.span() for m in lexicon.expletives.finditer(query)]
     tokens = list(_TOKEN.finditer(query))
-    content = (_is_content(t.group(), lexicon) for t in tokens)
-    if not lexicon.distinct_pronouns and sum(content) > _ENOUGH_OF_ITS_OWN:
+    content = sum(_is_content(t.group(), lexicon) for t in tokens)
+    if not lexicon.distinct_pronouns and content > _ENOUGH_OF_ITS_OWN:
         return []  # articles and pronouns look alike: only a short question needs one
     found_spans = []
     for place, token in enumerate(tokens):
         if token.group().casefold() not in lexicon.pronouns:
             continue
-        expletives = lexicon.expletives.finditer(query)
-        inside = any(each.start() <= token.start() < each.end() for each in expletives)
+        inside = any(start <= token.start() < end for start, end in expletive)
         if not inside and not _has_antecedent(tokens[:place], lexicon):
             found_spans.append(token.span())
     return found_spans

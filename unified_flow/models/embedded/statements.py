@@ -11,7 +11,7 @@ from functools import cache, partial
 
 from unified_flow.config.tool_names import SEARCHES
 from unified_flow.lib.text import language_of, sentences
-from unified_flow.lib.text.lexicon import any_language, any_pattern, lexicons
+from unified_flow.lib.text.lexicon import any_language, lexicons
 from unified_flow.lib.text.segmentation import UNSPACED
 from unified_flow.models.embedded.excerpts import (
     excerpts_of,
@@ -126,7 +126,7 @@ def terms_of_the_answer(language: str) -> frozenset[str]:
 
 def is_refusal(response: str) -> bool:
     """Whether it says in plain words that the sources do not say."""
-    return any_pattern("refusal").search(response) is not None
+    return any(each.refusal.search(response) for each in lexicons())
 
 
 def is_verbatim(quote: str, texts: Iterable[str]) -> bool:

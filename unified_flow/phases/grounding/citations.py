@@ -99,10 +99,10 @@ def _abstains(draft: Draft, marked: _Marked) -> bool:
     """Whether the response only says that the sources do not say, also with a mark; or it opens so,
     or the model says that it abstains, and nothing is cited."""
     spans = sentences(draft.response)
-    said = (_without_last_mark(draft.response[start:end]) for start, end in spans)
-    refusals = (is_refusal(each) for each in said if each)
-    opens = next(refusals, False)
-    if opens and all(refusals):
+    bare = (_without_last_mark(draft.response[start:end]) for start, end in spans)
+    said = [each for each in bare if each]
+    opens = bool(said) and is_refusal(said[0])
+    if opens and all(map(is_refusal, said[1:])):
         return True
     uncited = not marked.citations
     return (draft.abstained and uncited) or (opens and (draft.abstained or uncited))

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from pydantic import ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
 from interventions.times import to_text, utc_now
-from unified_flow.turns.findings import references_of
+from unified_flow.turns.sources import references_of
 from unified_flow.turns.turn import Turn
 from unified_flow.turns.wire import EXAMPLES, Wire
 
