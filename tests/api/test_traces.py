@@ -101,6 +101,22 @@ def test_a_turn_is_a_trace_of_its_caller(folder: Path, docs: Path, collector: Co
     assert "topic" not in str(collector.spans).lower()
 
 
+def test_no_other_span_is_made(folder: Path, docs: Path, tmp_path: Path) -> None:
+    """FastAPI's own would hold the question, where a program of the environment collects them."""
+    spans = tmp_path / "spans.txt"
+    collected = f"""
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+trace.set_tracer_provider(TracerProvider())
+exporter = ConsoleSpanExporter(out=open({str(spans)!r}, "w", 1))
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(exporter))
+"""
+    with serving(folder, docs=docs, before=collected) as service:
+        assert service.http.get("/query/stream?question=What+is+a+topic").status_code == 200
+    assert spans.read_text() == ""
+
+
 def test_a_failed_span_names_its_intervention_and_that_the_trace(
     folder: Path, docs: Path, collector: Collector
 ) -> None:

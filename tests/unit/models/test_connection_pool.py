@@ -251,6 +251,20 @@ def test_a_refusal_that_comes_before_the_whole_request_is_sent() -> None:
     assert asyncio.run(run()) == 413
 
 
+def test_an_interim_response_is_no_answer() -> None:
+    hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n"
+    answer = hint + b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+    async def run() -> bytes:
+        async with (
+            answering(answer, closes=False) as url,
+            httpx.AsyncClient(transport=new_transport(url)) as client,
+        ):
+            return (await client.get(url)).content
+
+    assert asyncio.run(run()) == b"ok"
+
+
 def test_what_a_server_sends_unasked_is_no_answer() -> None:
     answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 

@@ -144,3 +144,20 @@ def test_a_stem_is_compared_with_no_stop_word_of_another_language() -> None:
 
 def test_a_name_in_a_question_without_capitals_is_one() -> None:
     assert "it" in query_terms("哪所大学获得了大多数IT组织的赞誉？", "zh", "zh")
+
+
+@pytest.mark.parametrize(("others", "languages"), [(19, ("en", "de")), (20, ("en",))])
+def test_a_language_of_few_documents_is_none_of_theirs(
+    others: int, languages: tuple[str, ...], tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "de.txt").write_text(
+        "Die Gebühr wird am Mittag von dem Hafenmeister der Stadt erhoben."
+    )
+    for number in range(others):
+        (docs / f"{number}.txt").write_text(f"The ship of the line {number} leaves at noon.")
+    with Index.open(tmp_path / "index") as index:
+        index.update([docs])
+        with index.reading() as reader:
+            assert reader.main_languages == languages

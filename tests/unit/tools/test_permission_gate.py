@@ -251,3 +251,17 @@ def test_a_grant_of_the_network_holds_for_the_host_that_a_person_saw(store: Gran
         person.replies.append("no")
         assert asyncio.run(gate.admit(web(), args, session_id="s")).verdict == "denied", args
     assert {grant.hosts for grant in store.all()} == {("docs.example",), ("more.example",)}
+
+
+@pytest.mark.parametrize(
+    ("attended", "withheld"),
+    [(True, {"file.write"}), (False, {"file.write", "web.get", "human.ask"})],
+)
+def test_what_is_not_offered(attended: bool, withheld: set[str], store: GrantStore) -> None:
+    """What the settings deny; and what somebody would have to allow, where nobody is asked."""
+    store.add(
+        Grant(tool="web.put", session_id=None, by="ada", definition=tool("web.put").definition)
+    )
+    gate = PermissionGate(store, deny=("file.*",), attended=attended)
+    tools = [tool(), tool("web.get"), tool("web.put"), tool("doc.search", READS)]
+    assert gate.withheld(tools, "s1") == withheld
