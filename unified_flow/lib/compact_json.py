@@ -14,5 +14,5 @@ def encode(value: Any) -> bytes:
         return to_json(value)
     except PydanticSerializationError:
         # Half a surrogate pair has no UTF-8; escaped in ASCII it survives.
-        plain = to_jsonable_python(value)
-        return json.dumps(plain, separators=(",", ":")).encode("ascii")
+        text = json.dumps(value, separators=(",", ":"), default=to_jsonable_python)
+        return text.encode("ascii")

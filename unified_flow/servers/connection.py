@@ -10,12 +10,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import h11
 import httpx
 
 _KEPT_IDLE_S = 5.0  # as httpx keeps them: shorter than servers do
+_NEXT_ADDRESS_S = 0.25  # RFC 8305, 8
 _MAX_HEAD_BYTES = 100 * 1024
 _MAX_UNREAD_BYTES = 256 * 1024
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
@@ -38,16 +39,18 @@ class HttpConnection(asyncio.Protocol):
     @classmethod
     async def open(cls, host: str, port: int, verify: ssl.SSLContext | None) -> Self:
         """With `verify` a connection by TLS. Raises httpx.ConnectError."""
-        loop = asyncio.get_running_loop()
+        loop, options = asyncio.get_running_loop(), dict[str, Any]()
+        if isinstance(loop, asyncio.BaseEventLoop):  # uvloop's, in another program, knows none
+            options["happy_eyeballs_delay"] = _NEXT_ADDRESS_S
         try:
-            _, connection = await loop.create_connection(cls, host, port, ssl=verify)
+            _, connection = await loop.create_connection(cls, host, port, ssl=verify, **options)
             return connection
         except ssl.SSLError as exc:
             raise httpx.ConnectError(str(exc)) from exc
         except OSError as exc:
             # asyncio writes the address into the message, and joins those of several attempts.
-            number = _ERRNO.search(str(exc))
-            reason = os.strerror(int(number[1])) if number else exc.strerror
+            numbers = _ERRNO.findall(str(exc))
+            reason = os.strerror(int(numbers[-1])) if numbers else exc.strerror
             raise httpx.ConnectError(reason or str(exc)) from exc
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -124,11 +127,13 @@ class HttpConnection(asyncio.Protocol):
         """Make it ready for the next request, once a response is read; False if it has to be
         closed."""
         ended = self._http.our_state is self._http.their_state is h11.DONE
-        if ended and not self._http.trailing_data[0]:
-            self._http.start_next_cycle()
-            self._idle_since = monotonic()
-            return True
-        return False
+        # A server may answer before it has read the request, and then never read its rest.
+        unsent, unasked = self._transport.get_write_buffer_size(), self._http.trailing_data[0]
+        if not ended or unsent or unasked:
+            return False
+        self._http.start_next_cycle()
+        self._idle_since = monotonic()
+        return True
 
     def has_expired(self) -> bool:
         """Whether it has been idle for too long, or the server has closed it: there is something to

@@ -61,6 +61,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
         self._verify = verify
         self._open: set[HttpConnection] = set()
         self._free: list[HttpConnection] = []
+        self._closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         connection = await self._connection()
@@ -77,6 +78,9 @@ class SpreadTransport(httpx.AsyncBaseTransport):
                 return connection
             self._close(connection)
         connection = await HttpConnection.open(self._host, self._port, self._verify)
+        if self._closed:  # meanwhile
+            connection.close()
+            raise httpx.ConnectError("the client was closed")
         self._open.add(connection)
         return connection
 
@@ -91,6 +95,7 @@ class SpreadTransport(httpx.AsyncBaseTransport):
         connection.close()
 
     async def aclose(self) -> None:
+        self._closed = True
         for connection in tuple(self._open):
             self._close(connection)
 

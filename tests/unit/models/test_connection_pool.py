@@ -251,6 +251,39 @@ def test_a_refusal_that_comes_before_the_whole_request_is_sent() -> None:
     assert asyncio.run(run()) == 413
 
 
+def test_a_request_that_was_not_sent_whole_holds_up_no_other() -> None:
+    """The server refuses it, keeps the connection open, and reads no more of it."""
+    refusal = b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\n\r\n"
+
+    async def run() -> list[int]:
+        async with (
+            answering(refusal, closes=False) as url,
+            httpx.AsyncClient(transport=new_transport(url)) as client,
+        ):
+            async with asyncio.timeout(30):
+                return [
+                    (await client.post(url, content=b"x" * size)).status_code
+                    for size in (30_000_000, 1)
+                ]
+
+    assert asyncio.run(run()) == [413, 413]
+
+
+def test_what_is_closed_connects_no_more() -> None:
+    async def run() -> None:
+        async with await asyncio.start_server(lambda _, w: w.close(), "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            transport = new_transport(url)
+            request = httpx.Request("GET", url)
+            calling = asyncio.ensure_future(transport.handle_async_request(request))
+            await asyncio.sleep(0)
+            await transport.aclose()
+            with pytest.raises(httpx.ConnectError, match="closed"):
+                await calling
+
+    asyncio.run(run())
+
+
 def test_an_interim_response_is_no_answer() -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nlink: </x>; rel=preload\r\n\r\n"
     answer = hint + b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
