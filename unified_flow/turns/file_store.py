@@ -78,13 +78,13 @@ class FileTurnStore(TurnStore):
 
     def _begun(self, *, kept: bool) -> TurnLease:
         while True:
+            make_private_folder(self._root)
             turn_id = self._last = self._last + 1
             folder, mark = self._folder(turn_id), self._running / str(turn_id)
             # A file is not there any more if it was taken for one that a process has left.
             with suppress(FileExistsError, FileNotFoundError):
                 if not kept:
                     return self._leased(turn_id, create=True, at=mark)
-                make_private_folder(self._root)
                 folder.mkdir(mode=PRIVATE_FOLDER_MODE)
                 try:
                     if mark.exists():  # one that is not kept has the number
