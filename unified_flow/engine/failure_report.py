@@ -22,7 +22,6 @@ from unified_flow.lib.trace_context import trace_id
 from unified_flow.phases import NAMES
 from unified_flow.phases.errors import LoopLimitError, PhaseError
 from unified_flow.policies import Failure
-from unified_flow.turns.passage import passages_in
 from unified_flow.turns.results import ToolResult
 from unified_flow.turns.sections import changed, written
 from unified_flow.turns.turn import Turn
@@ -187,6 +186,6 @@ def _evidence(result: ToolResult) -> dict[str, Any]:
     found = result.result if isinstance(result.result, dict) else {}
     passages = [
         {"chunk_id": passage.chunk_id, "source": passage.source(), "score": passage.score}
-        for passage in passages_in(found)
+        for passage in result.passages
     ]
     return {"tool": result.tool, "query": found.get("query"), "passages": passages}
